@@ -79,15 +79,20 @@ class WrongVariant:
     rejected: Callable[[], bool]
 
 
+class CheckSkipped(Exception):  # noqa: N818  (it reports an absence, not an error)
+    """Raised by a numeric check that cannot run here, e.g. without an optional extra; the message says what to install."""
+
+
 @dataclass(frozen=True)
 class Certificate:
-    """The outcome of re-checking one theorem."""
+    """The outcome of re-checking one theorem; ``skipped`` names the numeric checks that could not run, and why."""
 
     theorem_id: str
     holds: bool
     failed: tuple[str, ...]
     links: int
     seconds: float
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,5 +136,11 @@ class Theorem:
         start = perf_counter()
         links = self.proof()
         failed = [link.claim for link in links if not link.holds()]
-        failed += [name for name, check in self.numeric_checks.items() if not check()]
-        return Certificate(self.id, not failed, tuple(failed), len(links), perf_counter() - start)
+        skipped: list[str] = []
+        for name, check in self.numeric_checks.items():
+            try:
+                if not check():
+                    failed.append(name)
+            except CheckSkipped as reason:
+                skipped.append(f"{name}: {reason}")
+        return Certificate(self.id, not failed, tuple(failed), len(links), perf_counter() - start, tuple(skipped))
