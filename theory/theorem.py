@@ -80,7 +80,7 @@ class WrongVariant:
 
 
 class CheckSkipped(Exception):  # noqa: N818  (it reports an absence, not an error)
-    """Raised by a numeric check that cannot run here, e.g. without an optional extra; the message says what to install."""
+    """Raised by a numeric check that cannot run here, e.g. for want of an optional extra: says what to install."""
 
 
 @dataclass(frozen=True)

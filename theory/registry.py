@@ -1,0 +1,67 @@
+"""All theorems, collected from the modules of :mod:`theory.theorems`: a new theorem is one new file, listed nowhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from theory import theorems
+from theory.theorem import Theorem
+
+ID_PATTERN = re.compile(r"T(\d+)([a-z]?)")
+
+
+def sort_key(theorem_id: str) -> tuple[int, str]:
+    """``"T6b"`` -> ``(6, "b")``: T10 comes after T9."""
+    match = ID_PATTERN.fullmatch(theorem_id)
+    if match is None:
+        raise ValueError(f"theorem id {theorem_id!r} is not of the form T<number> or T<number><letter>")
+    return int(match[1]), match[2]
+
+
+@cache
+def all_theorems() -> tuple[Theorem, ...]:
+    """Every ``THEOREM`` and ``THEOREMS`` of the modules in ``theory.theorems``, by number.
+
+    Raises:
+        ValueError: two theorems claim one id, or an id is malformed.
+
+    """
+    found: dict[str, Theorem] = {}
+    for info in iter_modules(theorems.__path__):
+        module = import_module(f"{theorems.__name__}.{info.name}")
+        exported: tuple[Theorem, ...] = getattr(module, "THEOREMS", ())
+        if hasattr(module, "THEOREM"):
+            exported = (module.THEOREM, *exported)
+        for theorem in exported:
+            if theorem.id in found:
+                raise ValueError(f"two theorems have the id {theorem.id}; rename the one in {module.__name__}")
+            found[theorem.id] = theorem
+    return tuple(found[name] for name in sorted(found, key=sort_key))
+
+
+def select(ids: Iterable[str] = ()) -> tuple[Theorem, ...]:
+    """The theorems that ``ids`` name, by number; all of them when ``ids`` is empty.
+
+    ``"6"`` and ``"T6"`` mean T6 and T6a, T6b ...; ``"6a"`` and ``"T6a"`` mean that one alone.
+
+    Raises:
+        ValueError: an id names no theorem; the message lists the choices.
+
+    """
+    everything = all_theorems()
+    wanted: set[str] = set()
+    for name in ids:
+        full = "T" + name.strip().removeprefix("T").removeprefix("t")
+        hits = {
+            theorem.id
+            for theorem in everything
+            if full in (theorem.id, theorem.id.rstrip("abcdefghijklmnopqrstuvwxyz"))
+        }
+        if not hits:
+            raise ValueError(f"no theorem {name!r}; choose from {' '.join(theorem.id for theorem in everything)}")
+        wanted |= hits
+    return tuple(theorem for theorem in everything if not wanted or theorem.id in wanted)
