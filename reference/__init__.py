@@ -1,1 +1,40 @@
-"""placeholder."""
+"""Reference implementations of 1-bit Adam and its relatives: pure NumPy, simulated workers, exact where asked.
+
+Read ``optimizers/one_bit_adam.py`` (Algorithm 1), then ``allreduce.py`` (the compressed all-reduce) and
+``compressors/scaled_sign.py`` (one bit a number). Float32 and float64 arrays give the arithmetic of real training;
+object arrays of ``fractions.Fraction`` give exact arithmetic, in which the laws hold with ``==``.
+"""
+
+from reference.allreduce import AllreduceResult, compressed_allreduce
+from reference.optimizers import OPTIMIZERS
+from reference.optimizers.adam import Adam
+from reference.optimizers.base import Optimizer
+from reference.optimizers.double_squeeze import DoubleSqueeze
+from reference.optimizers.frozen_adam import FrozenAdam
+from reference.optimizers.momentum_sgd import MomentumSGD
+from reference.optimizers.naive_adam import NaiveAdam
+from reference.optimizers.one_bit_adam import OneBitAdam
+from reference.optimizers.one_bit_adam_no_feedback import OneBitAdamNoFeedback
+from reference.optimizers.one_bit_adam_worker_feedback import OneBitAdamWorkerFeedback
+from reference.optimizers.sgd import SGD
+from reference.state import State, load, resize, save
+
+__all__ = [
+    "OPTIMIZERS",
+    "SGD",
+    "Adam",
+    "AllreduceResult",
+    "DoubleSqueeze",
+    "FrozenAdam",
+    "MomentumSGD",
+    "NaiveAdam",
+    "OneBitAdam",
+    "OneBitAdamNoFeedback",
+    "OneBitAdamWorkerFeedback",
+    "Optimizer",
+    "State",
+    "compressed_allreduce",
+    "load",
+    "resize",
+    "save",
+]

@@ -1,0 +1,121 @@
+"""The compressed all-reduce of 1-bit Adam: all-to-all, average, all-gather, error feedback on both sides.
+
+Worker i sends chunk j of its compressed buffer to worker j, which owns ("serves") chunk j: it averages what it
+received, compresses the average, and sends that to everyone. Tang et al. 2021 (arXiv 2102.02888), Figure 3 and
+Algorithm 1; two-sided feedback as in DoubleSqueeze (Tang et al. 2019, arXiv 1905.05957).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reference.arithmetic import Array
+from reference.checks import check_array, check_count
+from reference.compressors import Compressor, ScaledSign
+from reference.compressors.base import SCALAR_BYTES
+from reference.error_feedback import Mask, compress_with_feedback, decode_live
+
+
+@dataclass(frozen=True)
+class AllreduceResult:
+    """What a compressed all-reduce returns, and what it put on the wire.
+
+    Attributes:
+        output_D: the decoded server messages (D,), equal on every worker [L6].
+        worker_errors_ND: new worker errors delta_i (N, D).
+        server_error_D: new server errors (D,); chunk j lives on worker j.
+        bytes_per_worker: bytes that each worker sends to others (N,), int64.
+    """
+
+    output_D: Array
+    worker_errors_ND: Array
+    server_error_D: Array
+    bytes_per_worker: NDArray[np.int64]
+
+
+def chunk_slices(dim: int, n_chunks: int) -> list[slice]:
+    """The chunks [C3]: length c = 8 ceil(D / (8 n)), chunk j is [jc, min((j+1)c, D)); trailing ones may be empty."""
+    c = 8 * -(-dim // (8 * n_chunks))
+    return [slice(min(j * c, dim), min((j + 1) * c, dim)) for j in range(n_chunks)]
+
+
+def dense_allreduce_bytes(dim: int, n_workers: int) -> int:
+    """Bytes that a ring all-reduce of D fp32 numbers puts on the wire, all workers together: 2 (N-1) 4 D."""
+    return 2 * (n_workers - 1) * SCALAR_BYTES * dim
+
+
+def compressed_allreduce(
+    buffers_ND: Array,
+    worker_errors_ND: Array,
+    server_error_D: Array,
+    *,
+    scale: str = "l2",
+    server_chunks: int | None = None,
+    live_D: Mask | None = None,
+    compressor: Compressor | None = None,
+    rng: np.random.Generator | None = None,
+) -> AllreduceResult:
+    """Average N buffers with one bit a number each way.
+
+        worker i   u_i = a_i + delta_i           s_i q_i = C(u_i)     delta_i <- u_i - s_i q_i
+        chunk j    w = (1/N) sum_i s_i q_i + delta_bar     S_j Q_j = C(w)     delta_bar <- w - S_j Q_j
+
+    Args:
+        buffers_ND: what is averaged, a_i (N, D): float32, float64, or Fractions (then ``scale="l1"``).
+        worker_errors_ND: delta_i before (N, D).
+        server_error_D: delta_bar before (D,).
+        scale: "l2" or "l1" [C1].
+        server_chunks: number of chunks, at most N; None means N. 1 is the literal Algorithm 1 [C3].
+        live_D: mask of live coordinates (D,); dead ones are left out and become 0 everywhere [C6]. None: all live.
+        compressor: another compressor in place of ``ScaledSign(scale)``.
+        rng: generator for compressors that draw (random-k); None means a fixed seed.
+
+    Returns:
+        An :class:`AllreduceResult` of new arrays; the inputs are not modified.
+
+    Raises:
+        TypeError: an argument is not an array of a supported dtype.
+        ValueError: shapes disagree, N = 0 or D = 0, or ``scale`` or ``server_chunks`` is not allowed.
+    """
+    check_array("buffers_ND", buffers_ND, (None, None))
+    (n, dim), dtype = buffers_ND.shape, buffers_ND.dtype
+    check_array("worker_errors_ND", worker_errors_ND, (n, dim), dtype)
+    check_array("server_error_D", server_error_D, (dim,), dtype)
+    n_chunks = n if server_chunks is None else server_chunks
+    check_count("server_chunks", n_chunks)
+    if n_chunks > n:
+        raise ValueError(f"server_chunks must be at most the number of workers, {n}, got {n_chunks}")
+    if live_D is not None and (live_D.shape != (dim,) or live_D.dtype != np.bool_):
+        raise ValueError(f"live_D must be a boolean mask of shape ({dim},), got {live_D.dtype} {live_D.shape}")
+    compressor = ScaledSign(scale) if compressor is None else compressor
+    rng = np.random.default_rng(0) if rng is None else rng
+
+    def live(part: slice) -> Mask | None:
+        return None if live_D is None else live_D[part]
+
+    chunks = chunk_slices(dim, n_chunks)
+    bytes_per_worker = np.zeros(n, np.int64)
+    output_D, new_server_error_D = np.empty_like(server_error_D), np.empty_like(server_error_D)
+
+    # Every worker compresses its whole buffer, with one scale; u_i turns into the new delta_i.
+    new_worker_errors_ND = buffers_ND + worker_errors_ND
+    messages = [compress_with_feedback(compressor, u_D, live_D, rng) for u_D in new_worker_errors_ND]
+
+    for j, chunk in enumerate(chunks):
+        # All-to-all: worker j receives chunk j of every message, and averages.
+        parts = [message.chunk(chunk) for message in messages]
+        w_C = sum((decode_live(part, live(chunk)) for part in parts), start=np.zeros_like(server_error_D[chunk]))
+        w_C = w_C / n + server_error_D[chunk]
+        # It compresses the average, with a scale of its own; w turns into the new delta_bar.
+        message = compress_with_feedback(compressor, w_C, live(chunk), rng)
+        new_server_error_D[chunk] = w_C
+        # All-gather: worker j sends the result to the other N - 1. An empty chunk sends nothing.
+        output_D[chunk] = decode_live(message, live(chunk))
+        if chunk.start < chunk.stop:
+            bytes_per_worker += [part.nbytes if i != j else 0 for i, part in enumerate(parts)]
+            bytes_per_worker[j] += (n - 1) * message.nbytes
+
+    return AllreduceResult(output_D, new_worker_errors_ND, new_server_error_D, bytes_per_worker)

@@ -1,0 +1,70 @@
+"""The three arithmetics of the reference: float32, float64, and exact (object arrays of ``fractions.Fraction``)."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+EXACT = np.dtype(object)
+
+
+def is_exact(array: Array) -> bool:
+    """Whether ``array`` holds Fractions, so that every law can be tested with ``==``."""
+    return array.dtype == EXACT
+
+
+def is_supported(array: Array) -> bool:
+    """float32, float64, or an object array whose elements are all Fractions or ints."""
+    if is_exact(array):
+        return all(isinstance(value, Fraction | int) for value in array.flat)
+    return array.dtype in (np.float32, np.float64)
+
+
+def as_scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A hyper-parameter in the arithmetic of ``dtype``: the exact Fraction of a float, or a float.
+
+    A Python float times a float32 array stays float32 (NumPy 2): the coefficient is rounded to float32 first.
+    """
+    return Fraction(value) if dtype == EXACT else float(value)
+
+
+def _exact_sqrt(value: Fraction | int) -> Fraction:
+    value = Fraction(value)
+    if value >= 0:
+        root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
+        if root * root == value:
+            return root
+    raise ValueError(f"{value} has no rational square root: exact arithmetic needs perfect squares under a root")
+
+
+def sqrt(array: Array) -> Array:
+    """Elementwise square root; in exact arithmetic a ValueError where the root is irrational."""
+    if is_exact(array):
+        return np.array([_exact_sqrt(value) for value in array.flat], dtype=object).reshape(array.shape)
+    return np.sqrt(array)
+
+
+def is_finite(array: Array) -> bool:
+    """Whether no element is NaN or infinite (a Fraction never is)."""
+    return is_exact(array) or bool(np.isfinite(array).all())
+
+
+def sum_of_squares(array: Array) -> Any:
+    """Sum of squares in float64 (pairwise): float32 inputs of any magnitude neither overflow nor vanish."""
+    flat = array.ravel()
+    return sum(x * x for x in flat) if is_exact(array) else float(np.square(flat, dtype=np.float64).sum())
+
+
+def sum_of_magnitudes(array: Array) -> Any:
+    """Sum of absolute values in float64 (pairwise)."""
+    return sum(abs(x) for x in array.flat) if is_exact(array) else float(np.abs(array).sum(dtype=np.float64))
+
+
+def norm(array: Array) -> float:
+    """Euclidean norm as a float: for reports and plots, never inside an algorithm."""
+    return math.sqrt(sum_of_squares(array))

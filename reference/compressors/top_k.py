@@ -1,0 +1,28 @@
+"""Top-k: keep the k largest magnitudes (Stich et al. 2018, arXiv 1809.07599). ||u - C(u)||^2 <= (1 - k/D) ||u||^2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reference.arithmetic import Array
+from reference.checks import check_real
+from reference.compressors.base import Compressor
+from reference.compressors.sparse import SparseMessage, count_kept, keep
+
+
+@dataclass(frozen=True)
+class TopK(Compressor):
+    """Keeps k = ceil(density D) coordinates; ties go to the larger index, so that the choice is deterministic."""
+
+    density: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_real("density", self.density, above=0)
+        if self.density > 1:
+            raise ValueError(f"density must lie in (0, 1], got {self.density!r}")
+
+    def encode(self, u_D: Array, n_live: int, rng: np.random.Generator) -> SparseMessage:
+        order_D = np.argsort(np.abs(u_D), kind="stable")
+        return keep(u_D, order_D[-count_kept(self.density, u_D.size) :])

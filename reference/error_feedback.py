@@ -1,0 +1,39 @@
+"""Error feedback: what a compressor loses in one step is added to its input in the next.
+
+    u_t = a_t + delta_{t-1}      send C(u_t)      delta_t = u_t - C(u_t)
+
+Summed over t the errors telescope: sum C(u_t) = sum a_t + delta_0 - delta_T [theorem T2].
+Seide et al. 2014; Karimireddy et al. 2019 (arXiv 1901.09847).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reference.arithmetic import Array
+from reference.compressors import Compressor, Message
+
+Mask = NDArray[np.bool_]
+
+
+def decode_live(message: Message, live_D: Mask | None) -> Array:
+    """The decoded numbers, 0 at dead coordinates: every receiver knows which those are [C6]."""
+    decoded_D = message.decode()
+    return decoded_D if live_D is None else decoded_D * live_D
+
+
+def compress_with_feedback(
+    compressor: Compressor, u_D: Array, live_D: Mask | None, rng: np.random.Generator
+) -> Message:
+    """Compress ``u_D`` = input + old error (D,) and leave the new error in it: what the message does not say.
+
+    The error is computed from the decoded message, so it uses the very signs and scale that are sent [C2].
+    """
+    n_live = u_D.size
+    if live_D is not None:
+        u_D *= live_D
+        n_live = int(live_D.sum())
+    message = compressor.encode(u_D, n_live, rng)
+    u_D -= decode_live(message, live_D)
+    return message

@@ -1,0 +1,40 @@
+"""Optimizers, one a file. ``OPTIMIZERS`` names them for run configurations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference.checks import check_choice, check_keywords
+from reference.optimizers.adam import Adam
+from reference.optimizers.base import Optimizer
+from reference.optimizers.double_squeeze import DoubleSqueeze
+from reference.optimizers.frozen_adam import FrozenAdam
+from reference.optimizers.momentum_sgd import MomentumSGD
+from reference.optimizers.naive_adam import NaiveAdam
+from reference.optimizers.one_bit_adam import OneBitAdam
+from reference.optimizers.one_bit_adam_no_feedback import OneBitAdamNoFeedback
+from reference.optimizers.one_bit_adam_worker_feedback import OneBitAdamWorkerFeedback
+from reference.optimizers.sgd import SGD
+
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    "sgd": SGD,
+    "momentum_sgd": MomentumSGD,
+    "double_squeeze": DoubleSqueeze,
+    "adam": Adam,
+    "naive_adam": NaiveAdam,
+    "frozen_adam": FrozenAdam,
+    "one_bit_adam": OneBitAdam,
+    "one_bit_adam_no_feedback": OneBitAdamNoFeedback,
+    "one_bit_adam_worker_feedback": OneBitAdamWorkerFeedback,
+}
+
+
+def make(name: str, **hyper: Any) -> Optimizer:
+    """The optimizer ``name`` with hyper-parameters ``hyper``.
+
+    Raises:
+        ValueError: unknown name or hyper-parameter, or a value out of range.
+    """
+    check_choice("optimizer", name, OPTIMIZERS)
+    check_keywords(name, OPTIMIZERS[name], hyper)
+    return OPTIMIZERS[name](**hyper)

@@ -1,0 +1,134 @@
+"""What an optimizer is here: hyper-parameters, and a pure function from a state and N gradients to the next state."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from reference.allreduce import dense_allreduce_bytes
+from reference.arithmetic import Array, as_scalar, is_finite, sum_of_squares
+from reference.checks import check_array, check_count, check_fraction, check_real
+from reference.state import State
+
+Schedule = Callable[[int], float]
+
+
+def mean_over_workers(grads_ND: Array) -> Array:
+    """g-bar (D,), summed in the order of the workers."""
+    return grads_ND.sum(axis=0) / len(grads_ND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer(ABC):
+    """Hyper-parameters that all optimizers share, and the frame of a step.
+
+    Attributes:
+        lr: gamma > 0, or a schedule: a function from the step t (counted from 1) to gamma_t.
+        weight_decay: lambda >= 0, decoupled: x <- x - gamma (update + lambda x).
+        max_grad_norm: clip all workers by one factor, from the root mean square of their norms [C9]; None: no clipping.
+        seed: for compressors that draw; step t uses the generator keyed by (seed, t), so that resume is exact.
+    """
+
+    lr: float | Schedule
+    weight_decay: float = 0.0
+    max_grad_norm: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not callable(self.lr):
+            check_real("lr", self.lr, above=0)
+        check_real("weight_decay", self.weight_decay, at_least=0)
+        if self.max_grad_norm is not None:
+            check_real("max_grad_norm", self.max_grad_norm, above=0)
+        check_count("seed", self.seed, at_least=0)
+        for name in ("beta1", "beta2"):
+            if hasattr(self, name):
+                check_fraction(name, getattr(self, name))
+        for name in ("eps", "variance_floor"):
+            if hasattr(self, name):
+                check_real(name, getattr(self, name), at_least=0)
+
+    def init(self, params_D: Array, n_workers: int) -> State:
+        """The state before step 1: zero momentum, variance and errors. ``params_D`` (D,) is copied.
+
+        Raises:
+            TypeError, ValueError: ``params_D`` is no (D,) array of a supported dtype, or ``n_workers`` < 1.
+        """
+        check_array("params_D", params_D, (None,))
+        check_count("n_workers", n_workers)
+
+        def zeros(*shape: int) -> Array:
+            return np.zeros(shape, params_D.dtype)
+
+        dim = params_D.size
+        return State(params_D.copy(), zeros(dim), zeros(dim), zeros(n_workers, dim), zeros(dim))
+
+    def step(self, state: State, grads_ND: Array) -> State:
+        """One step: check, skip if a gradient is not finite [C8], clip [C9], update.
+
+        Args:
+            state: the state before; not modified.
+            grads_ND: one gradient a worker (N, D), of the dtype of the parameters; not modified.
+
+        Returns:
+            The state after. After a skipped step it is the same but for ``skipped_steps``.
+
+        Raises:
+            TypeError, ValueError: ``grads_ND`` has the wrong shape or dtype.
+        """
+        dtype = state.params.dtype
+        check_array("grads_ND", grads_ND, (state.n_workers, state.params.size), dtype)
+        if not is_finite(grads_ND):
+            return replace(state, skipped_steps=state.skipped_steps + 1)
+        if self.max_grad_norm is not None:
+            grads_ND = clip(grads_ND, self.max_grad_norm)
+        after = self.in_arithmetic_of(dtype).update(state, grads_ND)
+        return replace(after, step=state.step + 1)
+
+    @abstractmethod
+    def update(self, state: State, grads_ND: Array) -> State:
+        """The algorithm: everything of the next state but ``step``. Called with finite, clipped gradients (N, D)."""
+
+    def in_arithmetic_of(self, dtype: np.dtype[Any]) -> Self:
+        """Hyper-parameters as exact Fractions if the arrays hold Fractions, else as floats."""
+        changes = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float | Fraction):
+                changes[field.name] = as_scalar(value, dtype)
+        return replace(self, **changes)
+
+    def learning_rate(self, t: int, dtype: np.dtype[Any]) -> Any:
+        """gamma_t in the arithmetic of ``dtype``."""
+        return as_scalar(self.lr(t) if callable(self.lr) else self.lr, dtype)
+
+    def apply(self, state: State, direction_D: Array) -> Array:
+        """x - gamma_t (direction + lambda x), (D,)."""
+        gamma = self.learning_rate(state.step + 1, state.params.dtype)
+        return state.params - gamma * (direction_D + self.weight_decay * state.params)
+
+    def rng(self, state: State) -> np.random.Generator:
+        """The generator of this step."""
+        return np.random.default_rng([self.seed, state.step + 1])
+
+
+def clip(grads_ND: Array, max_grad_norm: float) -> Array:
+    """Scale all gradients by one factor min(1, c / norm), norm^2 = mean_i ||g_i||^2, which every worker can know [C9].
+
+    By Jensen ||g-bar|| <= norm, so the average is clipped at least as hard as asked; local norms would differ between
+    workers and bias the average.
+    """
+    norm = math.sqrt(sum_of_squares(grads_ND) / len(grads_ND))
+    return grads_ND if norm <= max_grad_norm else grads_ND * as_scalar(max_grad_norm / norm, grads_ND.dtype)
+
+
+def dense_bytes(state: State) -> int:
+    """``bytes_on_wire`` after one more uncompressed all-reduce."""
+    return state.bytes_on_wire + dense_allreduce_bytes(state.params.size, state.n_workers)

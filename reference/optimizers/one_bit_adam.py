@@ -1,0 +1,141 @@
+"""1-bit Adam: Algorithm 1 of Tang et al. 2021 (arXiv 2102.02888).
+
+Warm-up, t <= T_w: Adam on g-bar. After step T_w the variance v is frozen. Compression, t > T_w:
+
+    worker i   m_i = beta1 m-bar + (1 - beta1) g_i      u_i = m_i + delta_i
+               s_i = scale(u_i)    q_i = sign(u_i)      delta_i <- u_i - s_i q_i        sends D bits and one scale
+    chunk j    w = (1/N) sum_i s_i q_i + delta-bar      S_j = scale(w)   Q_j = sign(w)   delta-bar <- w - S_j Q_j
+    everyone   m-bar <- S_j Q_j on chunk j              x <- x - gamma (P m-bar + lambda x)    P = 1 / (sqrt(v) + eps)
+
+Where this departs from the paper, by a named parameter: dead coordinates are masked [C6], small variances are raised
+to a floor at the freeze [C7], non-finite gradients are skipped [C8], bias correction can be switched on [C5].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reference.allreduce import AllreduceResult, compressed_allreduce
+from reference.arithmetic import Array, sum_of_magnitudes
+from reference.checks import check_choice, check_count
+from reference.compressors import Compressor
+from reference.compressors.scaled_sign import SCALES
+from reference.optimizers.adam import Adam, preconditioner
+from reference.state import State
+
+DEFAULT_VARIANCE_FLOOR = 1e-3
+"""kappa [C7]."""
+
+FREEZE_RATIO = 0.96
+"""The warm-up ends when the norm of v grew by less than 4 % over Delta = 1/(1 - beta2) steps [C10]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneBitAdam(Adam):
+    """Adam that sends one bit a coordinate once its variance is frozen.
+
+    Attributes:
+        freeze_step: T_w >= 1, the last warm-up step; or "auto", by the rule C10.
+        scale: "l2" as published, or "l1" [C1].
+        variance_floor: kappa >= 0; at the freeze v <- max(v, kappa * mean of live v) on live coordinates [C7].
+            0 is the published algorithm.
+        bias_correction: off as published. On: the frozen denominator keeps its correction 1 - beta2^T_w, and m-bar is
+            divided by 1 - beta1^t in the update, never in the state [C5].
+        server_chunks: chunks of the all-reduce; None means N; 1 is the literal Algorithm 1 [C3].
+        lr_warmup_steps: "auto" does not freeze before this step [C10].
+        compressor: in place of the scaled sign.
+    """
+
+    freeze_step: int | str
+    scale: str = "l2"
+    variance_floor: float = DEFAULT_VARIANCE_FLOOR
+    bias_correction: bool = False
+    server_chunks: int | None = None
+    lr_warmup_steps: int = 0
+    compressor: Compressor | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("scale", self.scale, SCALES)
+        check_count("lr_warmup_steps", self.lr_warmup_steps, at_least=0)
+        if self.freeze_step != "auto":
+            check_count("freeze_step", self.freeze_step)
+
+    def update(self, state: State, grads_ND: Array) -> State:
+        if state.frozen_at is not None:
+            return self.compressed_step(state, grads_ND, frozen_at=state.frozen_at)
+        state_after = super().update(state, grads_ND)
+        return self.freeze_if_due(state_after, t=state.step + 1)
+
+    def freeze_if_due(self, state: State, t: int) -> State:
+        """Freeze the variance if t, the step just done, is T_w: raise it to the floor [C7], find the dead [C6]."""
+        if self.freeze_step == "auto":
+            state = self.remember_variance_norm(state)
+            due = t >= self.lr_warmup_steps and self.variance_is_stable(state)
+        else:
+            due = t >= int(self.freeze_step)
+        if not due:
+            return state
+        live_D = np.asarray(state.variance > 0, dtype=np.bool_)
+        mean_live = sum_of_magnitudes(state.variance) / max(1, int(live_D.sum()))
+        zeros_D = np.zeros_like(state.variance)
+        return replace(
+            state,
+            frozen_at=t,
+            variance=np.where(live_D, np.maximum(state.variance, self.variance_floor * mean_live), zeros_D),
+            momentum=np.where(live_D, state.momentum, zeros_D),
+            variance_norms=(),
+        )
+
+    def compressed_step(self, state: State, grads_ND: Array, frozen_at: int) -> State:
+        """One step of the compression stage, t > T_w = ``frozen_at``."""
+        t, live_D = state.step + 1, state.live
+        momentum_ND = (1 - self.beta1) * grads_ND
+        momentum_ND += self.beta1 * state.momentum
+        reduced = self.exchange(state, momentum_ND)
+
+        frozen_D = preconditioner(state.variance, self.eps, self.correction(self.beta2, frozen_at))
+        params_D = self.apply(state, frozen_D * (reduced.output_D / self.correction(self.beta1, t)))
+        ignored = 0
+        if live_D is not None:
+            params_D[~live_D] = state.params[~live_D]  # a dead coordinate gets no weight decay either
+            ignored = int(np.count_nonzero((grads_ND[:, ~live_D] != 0).any(axis=0)))
+        return replace(
+            state,
+            params=params_D,
+            momentum=reduced.output_D,
+            worker_errors=reduced.worker_errors_ND,
+            server_error=reduced.server_error_D,
+            ignored_gradients=state.ignored_gradients + ignored,
+            bytes_on_wire=state.bytes_on_wire + int(reduced.bytes_per_worker.sum()),
+        )
+
+    def exchange(self, state: State, momentum_ND: Array) -> AllreduceResult:
+        """Average the workers' momenta m_i (N, D): the part of the algorithm that the ablations replace."""
+        return compressed_allreduce(
+            momentum_ND,
+            state.worker_errors,
+            state.server_error,
+            scale=self.scale,
+            server_chunks=self.server_chunks,
+            live_D=state.live,
+            compressor=self.compressor,
+            rng=self.rng(state),
+        )
+
+    def remember_variance_norm(self, state: State) -> State:
+        """Append ||v_t||_1 to the last Delta + 1 norms."""
+        norms = (*state.variance_norms, float(sum_of_magnitudes(state.variance)))
+        return replace(state, variance_norms=norms[-(self.variance_memory + 1) :])
+
+    @property
+    def variance_memory(self) -> int:
+        """Delta = round(1 / (1 - beta2)) steps [C10]."""
+        return round(1 / (1 - self.beta2))
+
+    def variance_is_stable(self, state: State) -> bool:
+        """||v_t||_1 / ||v_{t-Delta}||_1 >= 0.96 [C10]. One-sided: it holds while v grows, too [theorem T7]."""
+        norms = state.variance_norms
+        return len(norms) > self.variance_memory and norms[0] > 0 and norms[-1] >= FREEZE_RATIO * norms[0]

@@ -1,0 +1,25 @@
+"""Ablation: 1-bit Adam without error feedback. What a message does not say is forgotten, on both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reference.allreduce import AllreduceResult
+from reference.arithmetic import Array
+from reference.optimizers.one_bit_adam import OneBitAdam
+from reference.state import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneBitAdamNoFeedback(OneBitAdam):
+    """m-bar <- C(mean_i C(m_i)): the errors stay zero, and L1 does not hold."""
+
+    def exchange(self, state: State, momentum_ND: Array) -> AllreduceResult:
+        reduced = super().exchange(state, momentum_ND)
+        return replace(
+            reduced,
+            worker_errors_ND=np.zeros_like(reduced.worker_errors_ND),
+            server_error_D=np.zeros_like(reduced.server_error_D),
+        )

@@ -1,0 +1,126 @@
+"""The state of a run: everything an optimizer remembers between two steps, for all workers, in one frozen record."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from reference.arithmetic import Array, is_exact
+from reference.checks import check_count
+from reference.error_feedback import Mask
+
+CHECKPOINT_FORMAT = "onebit-reference-state-1"
+
+
+@dataclass(frozen=True)
+class State:
+    """State after ``step`` applied steps. Arrays are read-only views: a step makes new ones and changes none.
+
+    Attributes:
+        params: x (D,), identical on all workers [L6].
+        momentum: m-bar (D,), shared by all workers; after the freeze the decoded server message [L5].
+        variance: v (D,); frozen after step T_w [L4]. Zero for optimizers without one.
+        worker_errors: delta_i (N, D), one row a worker.
+        server_error: delta-bar (D,), chunk j lives on worker j [C3].
+        step: applied steps t; a skipped step does not count [C8].
+        frozen_at: T_w once the variance is frozen, None during warm-up.
+        skipped_steps: steps skipped because a gradient was not finite [C8].
+        ignored_gradients: how often a non-zero gradient arrived at a dead coordinate and was not applied [C6].
+        bytes_on_wire: bytes sent so far by all workers together.
+        variance_norms: the last norms ||v||_1, oldest first, kept only while ``freeze_step="auto"`` decides [C10].
+    """
+
+    params: Array
+    momentum: Array
+    variance: Array
+    worker_errors: Array
+    server_error: Array
+    step: int = 0
+    frozen_at: int | None = None
+    skipped_steps: int = 0
+    ignored_gradients: int = 0
+    bytes_on_wire: int = 0
+    variance_norms: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ARRAYS:
+            view = getattr(self, name).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    @property
+    def n_workers(self) -> int:
+        """N."""
+        return len(self.worker_errors)
+
+    @property
+    def total_error(self) -> Array:
+        """Delta = mean_i delta_i + delta_bar (D,): all that was compressed away and is still owed."""
+        return self.worker_errors.sum(axis=0) / self.n_workers + self.server_error
+
+    @property
+    def live(self) -> Mask | None:
+        """Mask of live coordinates (D,) once frozen: those with v > 0 [C6]. None while all are live."""
+        if self.frozen_at is None:
+            return None
+        live_D = np.asarray(self.variance > 0, dtype=np.bool_)
+        return None if live_D.all() else live_D
+
+
+ARRAYS = ("params", "momentum", "variance", "worker_errors", "server_error")
+
+
+def save(state: State) -> bytes:
+    """Serialise every worker's errors and every server chunk with the rest: resume is bitwise exact [C11, L9].
+
+    Raises:
+        TypeError: the state holds Fractions (an exact run is for tests, it has no checkpoint format).
+    """
+    if is_exact(state.params):
+        raise TypeError("a state of Fractions cannot be saved: convert it to float64 first")
+    scalars = {f.name: getattr(state, f.name) for f in fields(State) if f.name not in ARRAYS}
+    scalars["frozen_at"] = -1 if state.frozen_at is None else state.frozen_at
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {name: getattr(state, name) for name in ARRAYS}
+    np.savez(buffer, format=np.array(CHECKPOINT_FORMAT), **arrays, **scalars)
+    return buffer.getvalue()
+
+
+def load(data: bytes) -> State:
+    """The state that :func:`save` wrote.
+
+    Raises:
+        ValueError: ``data`` is damaged, truncated or not one of our checkpoints.
+    """
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            values = {name: stored[name] for name in stored.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"this is not a readable checkpoint (damaged or truncated): {error}") from None
+    if str(values.pop("format", "")) != CHECKPOINT_FORMAT or set(values) != {f.name for f in fields(State)}:
+        raise ValueError(f"this is not a checkpoint of this package: format {CHECKPOINT_FORMAT!r} expected")
+    numbers = {name: int(value) for name, value in values.items() if value.ndim == 0}
+    frozen_at = numbers.pop("frozen_at")
+    norms = tuple(float(value) for value in values.pop("variance_norms"))
+    arrays = {name: values[name] for name in ARRAYS}
+    return replace(State(**arrays), **numbers, frozen_at=None if frozen_at < 0 else frozen_at, variance_norms=norms)
+
+
+def resize(state: State, n_workers: int) -> State:
+    """The same run on another number of workers, N -> N' [C11].
+
+    Each new delta_i is the mean of the old ones, so Delta = mean_i delta_i + delta_bar is conserved [L9, theorem T9];
+    delta_bar keeps its values, and the chunks are cut anew.
+
+    Raises:
+        ValueError: ``n_workers`` < 1.
+    """
+    check_count("n_workers", n_workers)
+    if n_workers == state.n_workers:
+        return state
+    mean_D = state.worker_errors.sum(axis=0) / state.n_workers
+    return replace(state, worker_errors=np.tile(mean_D, (n_workers, 1)))
