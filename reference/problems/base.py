@@ -14,16 +14,24 @@ Array = NDArray[Any]
 class Problem(ABC):
     """min over x in R^D of f(x), where worker i can draw unbiased gradients of its own f_i and f = mean_i f_i.
 
-    Everything random is keyed by ``(seed, step)``: two optimizers with the same seed see the same mini-batches.
+    Everything random is keyed by ``(seed, step)``: two optimizers with the same seed see the same mini-batches,
+    whatever was called before. Constructors take JSON-able keyword arguments only, so that a run's configuration
+    can be stored and rebuilt; a bad one raises a ValueError that names the argument and the value.
+
+    Parameters and gradients have the dtype of the problem. The loss is a measurement, not a part of the algorithm,
+    so it is evaluated in float64 at whatever parameters it is given: f(x) - f* stays meaningful far below the
+    rounding of a float32 loss. Diverged parameters (inf, NaN) give inf or NaN, without exception or warning.
 
     Attributes:
         name: key in ``reference.problems.PROBLEMS``.
         dim: D.
         dtype: floating dtype of parameters and gradients.
-        n_workers: N; with ``heterogeneous=True`` each worker owns a shard of the data (sorted by label where there is one).
-        smoothness: L, a Lipschitz constant of the gradient, or None where none is known.
+        n_workers: N; with ``heterogeneous=True`` each worker owns a shard of the data (sorted by label where there is
+            one).
+        smoothness: L, a Lipschitz constant of the gradient of f, or None where none is known.
         strong_convexity: mu > 0, or None.
-        noise_variance: sigma^2, a bound on E||g_i - grad f_i||^2, or None where none is known.
+        noise_variance: sigma^2, a bound on E||g_i - grad f_i||^2 at every x and for every i, or None where none is
+            known.
         optimal_loss: f*, or None where it is not known.
         optimum_D: a minimiser, or None.
     """
