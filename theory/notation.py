@@ -12,6 +12,7 @@ contraction factor in (0, 1) is ``q = a/(1+a)`` with ``a > 0``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import sympy as sp
 
@@ -64,7 +65,7 @@ ODDS: dict[sp.Symbol, sp.Expr] = {
 
 def in_odds(expression: sp.Expr) -> sp.Expr:
     """``expression`` with beta1, beta2 and q written through positive odds, so that 1 - beta1 etc. is positive."""
-    return sp.sympify(expression).xreplace(ODDS)
+    return cast(sp.Expr, expression.xreplace(ODDS))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,381 @@
+"""Proved tolerances: how far a correct floating-point implementation may be from exact arithmetic (theorems T11).
+
+Every function returns an absolute tolerance, elementwise in float64, for ONE step from a known state. None is
+hand-picked: each is a count of roundings, proved in ``theory/theorems/rounding_*.py``. To compare with an oracle that
+is itself computed in float64, or two implementations with each other, add the two tolerances:
+``abs(a - b) <= tolerance(dtype_a) + tolerance(dtype_b)``.
+
+Model (IEEE 754, round to nearest, gradual underflow, no overflow). With u = ``unit_roundoff`` and eta the smallest
+subnormal: fl(a op b) = (a op b)(1 + d) + e, with abs(d) <= u, abs(e) <= eta/2, and e = 0 for + and -. A fused
+multiply-add leaves out one such rounding, so a bound that counts both roundings covers it. We charge eta, not eta/2:
+the tolerances are evaluated in float64, where half of float64's own eta would be 0.
+
+Coefficients. ``beta1`` etc. are the float64 numbers that the user gave, and the exact result uses them as they are. An
+implementation in a narrower format rounds them first, as NumPy and torch do with a Python scalar; that error is known
+exactly and is charged (``coefficient_error``). ``complement`` says how 1 - beta was formed: ``"rounded"``, in float64
+and then rounded, as Python code does (in float64 it is exact for beta >= 1/2); or ``"subtracted"``, from the rounded
+beta, as C code with a float argument does, which costs up to u beta/(1 - beta).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Complement = Literal["rounded", "subtracted"]
+Form = Literal["product", "lerp", "any"]
+
+# precision in bits (with the hidden one), exponent of the smallest normal number
+FORMATS: dict[str, tuple[int, int]] = {
+    "float64": (53, -1022),
+    "float32": (24, -126),
+    "bfloat16": (8, -126),
+    "float16": (11, -14),
+}
+
+
+def _format(dtype: str) -> tuple[int, int]:
+    if dtype not in FORMATS:
+        raise ValueError(f"unknown dtype {dtype!r}: expected one of {', '.join(FORMATS)}")
+    return FORMATS[dtype]
+
+
+def unit_roundoff(dtype: str) -> float:
+    """u: the largest relative error of one rounding to nearest, 2^-precision."""
+    return 2.0 ** -_format(dtype)[0]
+
+
+def smallest_subnormal(dtype: str) -> float:
+    """eta: the spacing of the numbers next to zero."""
+    precision, min_exponent = _format(dtype)
+    return 2.0 ** (min_exponent - precision + 1)
+
+
+def gamma(k: float, dtype: str) -> float:
+    """gamma_k = k u/(1 - k u), which bounds abs(prod (1+d_i)^(+-1) - 1) over k factors (T11a; Higham, Lemma 3.1)."""
+    product = k * unit_roundoff(dtype)
+    if product >= 1:
+        raise ValueError(f"no bound for {k} roundings in {dtype}: give the true depth or use a wider accumulator")
+    return product / (1 - product)
+
+
+def round_to(values: ArrayLike, dtype: str) -> Floats:
+    """float64 ``values`` rounded to nearest-even in ``dtype`` (kept in float64), subnormals included, overflow not."""
+    exact = np.asarray(values, dtype=np.float64)
+    precision, min_exponent = _format(dtype)
+    _, exponent = np.frexp(exact)
+    spacing_exponent = np.maximum(exponent - precision, min_exponent - precision + 1)
+    return np.ldexp(np.rint(np.ldexp(exact, -spacing_exponent)), spacing_exponent) if dtype != "float64" else exact
+
+
+def compose(*relative_errors: float) -> float:
+    """prod(1 + r_i) - 1: relative errors that act one after another."""
+    total = 0.0
+    for error in relative_errors:
+        total += error + total * error
+    return total
+
+
+def coefficient_error(beta: float, dtype: str, complement: Complement = "rounded") -> tuple[float, float]:
+    """Exact relative errors of the stored beta and 1 - beta, for beta in [0, 1) given as a float64."""
+    if not 0 <= beta < 1:
+        raise ValueError(f"beta must lie in [0, 1), got {beta}")
+    exact, rounded = Fraction(beta), Fraction(float(round_to(beta, dtype)))
+    candidates = [Fraction(float(round_to(1.0 - beta, dtype)))]
+    if complement == "subtracted":
+        candidates.append(Fraction(float(round_to(float(1 - rounded), dtype))))
+    of_complement = max(abs(candidate - (1 - exact)) / (1 - exact) for candidate in candidates)
+    of_beta = abs(rounded - exact) / exact if exact else Fraction(0)
+    return _up_scalar(of_beta), _up_scalar(of_complement)
+
+
+def momentum_tolerance(
+    momentum: ArrayLike,
+    grads: ArrayLike,
+    errors: ArrayLike,
+    beta1: float,
+    dtype: str,
+    *,
+    form: Form = "any",
+    complement: Complement = "rounded",
+    grads_tolerance: ArrayLike = 0.0,
+) -> Floats:
+    """Bound on abs(fl(beta1 m + (1-beta1) g + delta) - exact), with or without FMA (T11b). Arrays broadcast.
+
+    ``form``: ``"product"`` is beta1*m + (1-beta1)*g; ``"lerp"`` is m + (1-beta1)*(g - m), torch's choice; ``"any"``
+    covers both. ``grads_tolerance`` is the uncertainty of g itself. With ``errors`` = 0 it bounds Adam's first moment.
+    """
+    m, g, delta = (_magnitude(array) for array in (momentum, grads, errors))
+    rho_beta, rho_complement = coefficient_error(beta1, dtype, complement)
+    c, eta = 1 - beta1, smallest_subnormal(dtype)
+    two, three, four = (gamma(k, dtype) for k in (2, 3, 4))
+    bound = np.zeros(np.broadcast_shapes(m.shape, g.shape, delta.shape))
+    if form in ("product", "any"):
+        product = compose(rho_beta, three) * beta1 * m + compose(rho_complement, three) * c * g
+        bound = np.maximum(bound, product + eta * (1 + two) * ((m > 0).astype(float) + (g > 0)))
+    if form in ("lerp", "any"):
+        gap = np.abs(np.asarray(grads, dtype=np.float64) - np.asarray(momentum, dtype=np.float64))
+        anchor, step = (m, c) if beta1 > 0.5 else (g, beta1)  # torch starts from the nearer end
+        step_error = step * four + c * rho_complement * (1 + four)
+        bound = np.maximum(bound, two * anchor + step_error * gap + eta * (1 + two) * (gap > 0))
+    arriving = c * compose(rho_complement, four) + c
+    return _up(bound + gamma(1, dtype) * delta + arriving * _magnitude(grads_tolerance))
+
+
+def sign_is_determined(u_exact: ArrayLike, tolerance: ArrayLike) -> NDArray[np.bool_]:
+    """Where every correct implementation must send the bit (u_exact >= 0); elsewhere either sign is right (T11b)."""
+    tolerance = _magnitude(tolerance)
+    return (_magnitude(u_exact) > tolerance) | (tolerance == 0)
+
+
+def tree_depth(length: int, block: int = 1) -> int:
+    """Additions that any one term goes through: ``block`` terms in sequence, the partial sums by a balanced tree."""
+    length = max(int(length), 1)
+    blocks = -(-length // block)
+    return min(block, length) - 1 + (blocks - 1).bit_length()
+
+
+def scale_tolerance(
+    u: ArrayLike,
+    kind: Literal["l1", "l2"],
+    dtype: str,
+    depth: int | None = None,
+    *,
+    accumulator: str = "float32",
+    u_tolerance: ArrayLike = 0.0,
+) -> Floats:
+    """Bound on abs(computed scale - exact scale of u) over the last axis (T11c); d is its length (live coordinates).
+
+    ``depth``: the most additions any one term goes through in the ``accumulator`` format; None allows every order of
+    summation, d - 1. The final rounding to ``dtype`` is included. ``u_tolerance``: how far the implementation's u may
+    be from the ``u`` given here (a norm moves by at most the norm of the difference).
+    """
+    if kind not in ("l1", "l2"):
+        raise ValueError(f"unknown scale {kind!r}: expected 'l1' or 'l2'")
+    magnitude, wobble = np.broadcast_arrays(_magnitude(u), _magnitude(u_tolerance))
+    count = magnitude.shape[-1]
+    if count == 0:
+        return np.zeros(magnitude.shape[:-1])
+    additions = count - 1 if depth is None else depth
+    last, eta_sum, eta = unit_roundoff(dtype), smallest_subnormal(accumulator), smallest_subnormal(dtype)
+    if kind == "l1":
+        exact, moved = magnitude.mean(axis=-1), wobble.mean(axis=-1)
+        relative = compose(gamma(additions + 3, accumulator), last)
+        underflow = eta_sum + eta
+    else:
+        exact, moved = _rms(magnitude), _rms(wobble)
+        shrunk = gamma(additions + 1, accumulator)
+        relative = compose(1 - (1 - min(shrunk, 1.0)) ** 0.5, gamma(4, accumulator), last)
+        # squares and the division may underflow: sqrt(x + e) - sqrt(x) <= min(sqrt(e), e/sqrt(x))
+        spill = 2 * eta_sum * (1 + gamma(additions + 2, accumulator))
+        with np.errstate(divide="ignore", over="ignore"):
+            underflow = np.minimum(spill**0.5, spill / exact) * (1 + relative) + eta_sum + eta
+    return _up((relative * (exact + moved) + moved) + underflow * (exact + moved > 0))
+
+
+def error_tolerance(
+    u: ArrayLike, scale: ArrayLike, dtype: str, *, signs: ArrayLike | None = None, u_tolerance: ArrayLike = 0.0
+) -> Floats:
+    """Bound on abs(new error - (u - s q)) with the reported scale s and signs q: one rounding, no underflow (T11d)."""
+    value = np.asarray(u, dtype=np.float64)
+    q = np.where(value >= 0, 1.0, -1.0) if signs is None else np.asarray(signs, dtype=np.float64)
+    wobble = _magnitude(u_tolerance)
+    left = np.abs(value - np.asarray(scale, dtype=np.float64) * q)
+    return _up(unit_roundoff(dtype) * (left + wobble) + wobble)
+
+
+def mean_tolerance(
+    scales_N: ArrayLike,
+    server_error: ArrayLike,
+    dtype: str,
+    depth: int | None = None,
+    *,
+    scale_tolerances_N: ArrayLike = 0.0,
+) -> Floats:
+    """Bound on abs(fl(w) - w), w = (1/N) sum_i s_i q_i + server_error, any signs, averaged before or after (T11d)."""
+    scales, wobble = np.broadcast_arrays(_magnitude(scales_N), _magnitude(scale_tolerances_N))
+    n = scales.shape[0]
+    relative = gamma((n - 1 if depth is None else depth) + 3, dtype)
+    underflow = smallest_subnormal(dtype) * np.count_nonzero(scales) * (1 + relative)
+    spread = relative * float((scales + wobble).mean()) + float(wobble.mean())
+    return _up(spread + underflow + gamma(1, dtype) * _magnitude(server_error))
+
+
+def average_tolerance(values_ND: ArrayLike, dtype: str, depth: int | None = None) -> Floats:
+    """Bound on abs(fl(mean over axis 0) - mean), any order of at most ``depth`` additions, divided before or after."""
+    values = _magnitude(values_ND)
+    n = values.shape[0]
+    relative = gamma((n - 1 if depth is None else depth) + 2, dtype)
+    underflow = smallest_subnormal(dtype) * np.count_nonzero(values, axis=0) * (1 + relative)
+    return _up(relative * values.mean(axis=0) + underflow)
+
+
+def stored_tolerance(exact: ArrayLike, tolerance: ArrayLike, dtype: str) -> Floats:
+    """``tolerance`` after one more rounding, to the format ``dtype`` in which the result is kept."""
+    wobble = _magnitude(tolerance)
+    reach = _magnitude(exact) + wobble
+    return _up(wobble + unit_roundoff(dtype) * reach + smallest_subnormal(dtype) * (reach > 0))
+
+
+def apply_tolerance(
+    params: ArrayLike,
+    momentum: ArrayLike,
+    variance: ArrayLike,
+    *,
+    lr: float,
+    eps: float,
+    weight_decay: float = 0.0,
+    dtype: str = "float32",
+    momentum_tolerance: ArrayLike = 0.0,
+    root_tolerance: ArrayLike = 0.0,
+    corrections: tuple[float, float] = (1.0, 1.0),
+    corrections_error: tuple[float, float] = (0.0, 0.0),
+    division_roundings: int = 1,
+    sqrt_roundings: int = 1,
+) -> Floats:
+    """Bound on abs(fl(x') - x'), x' = x - lr (m/b1/(sqrt(v/b2) + eps) + weight_decay x), all usual orders (T11e).
+
+    Covers division by the denominator or multiplication by its reciprocal, lr applied first or last, and decay inside
+    the bracket, as a second subtraction or as x (1 - lr weight_decay). ``corrections`` = (b1, b2) are the bias
+    corrections, ``corrections_error`` their relative errors; ``momentum_tolerance`` and ``root_tolerance`` are absolute
+    errors of the implementation's m and sqrt(v). Hardware whose division or square root is not correctly rounded raises
+    ``division_roundings``, ``sqrt_roundings`` (in units of u: 2 ulp is 4). Where v = eps = 0 the bound is infinite.
+    """
+    x, m, wobble = _magnitude(params), _magnitude(momentum), _magnitude(momentum_tolerance)
+    root = np.sqrt(np.asarray(variance, dtype=np.float64) / corrections[1])
+    extra = 2 if corrections != (1.0, 1.0) else 0  # the correction is stored (1) and applied (1), in m and in the root
+    rho_lr, rho_eps, rho_decay = (_scalar_error(value, dtype) for value in (lr, eps, weight_decay))
+    step, eta, once = lr / corrections[0], smallest_subnormal(dtype), gamma(1, dtype)
+    in_root = compose(gamma(sqrt_roundings + extra + 1, dtype), corrections_error[1])
+    spill = _magnitude(root_tolerance) / corrections[1] ** 0.5
+    missing = in_root * (root + spill) + spill + compose(rho_eps, once) * eps
+    chain = compose(rho_lr, corrections_error[0], gamma(4 + division_roundings + extra, dtype))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where(root + eps > missing, 1 / (root + eps - missing), np.inf)  # largest possible preconditioner
+        relative = chain + missing * size + chain * missing * size
+        moved = step * (relative * m / (root + eps) + (1 + chain) * size * wobble)
+        underflow = eta * (1 + relative) * (step * (m + wobble + 3) + size + 3)
+    arriving = np.where(m + wobble > 0, moved + underflow, 0.0)
+    if not weight_decay:
+        return _up(arriving + once * x)
+    inside = gamma(2, dtype) + lr * weight_decay * compose(rho_decay, rho_lr, gamma(5, dtype))
+    as_factor = compose(unit_roundoff(dtype), gamma(2, dtype)) + 4 * unit_roundoff("float64")
+    return _up(arriving + max(inside, (1 + lr * weight_decay) * as_factor) * x + 3 * eta * (x > 0))
+
+
+class AdamTolerance(NamedTuple):
+    """Absolute tolerances of one Adam step, each (D,)."""
+
+    params: Floats
+    momentum: Floats
+    variance: Floats
+
+
+def variance_tolerance(
+    variance: ArrayLike,
+    grads: ArrayLike,
+    beta2: float,
+    dtype: str,
+    *,
+    complement: Complement = "rounded",
+    grads_tolerance: ArrayLike = 0.0,
+) -> Floats:
+    """Bound on abs(fl(beta2 v + (1-beta2) g^2) - exact), the coefficient applied before or after squaring (T11e)."""
+    v, g, wobble = _magnitude(variance), _magnitude(grads), _magnitude(grads_tolerance)
+    rho_beta, rho_complement = coefficient_error(beta2, dtype, complement)
+    kept, added = compose(rho_beta, gamma(2, dtype)), compose(rho_complement, gamma(3, dtype))
+    c = 1 - beta2
+    underflow = (
+        smallest_subnormal(dtype) * (1 + added) * ((v > 0) + (1 + np.maximum(1.0, g + wobble)) * (g + wobble > 0))
+    )
+    shifted = (2 * g + wobble) * wobble
+    return _up(kept * beta2 * v + c * (added * (g * g + shifted) + shifted) + underflow)
+
+
+def adam_step_tolerance(
+    params: ArrayLike,
+    momentum: ArrayLike,
+    variance: ArrayLike,
+    grads: ArrayLike,
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float = 0.0,
+    step: int | None = None,
+    dtype: str = "float32",
+    complement: Complement = "rounded",
+    grads_tolerance: ArrayLike = 0.0,
+    division_roundings: int = 1,
+    sqrt_roundings: int = 1,
+) -> AdamTolerance:
+    """Bounds for one (decoupled-decay) Adam step from a known state; ``step`` = t turns bias correction on (T11e)."""
+    m, v, g = (np.asarray(array, dtype=np.float64) for array in (momentum, variance, grads))
+    shared: dict[str, Any] = {"complement": complement, "grads_tolerance": grads_tolerance}
+    momentum_bound = momentum_tolerance(m, g, 0.0, beta1, dtype, **shared)
+    variance_bound = variance_tolerance(v, g, beta2, dtype, **shared)
+    new_m, new_v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+    slack_v = variance_bound + variance_tolerance(v, g, beta2, "float64")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # abs(sqrt(v + e) - sqrt(v)) <= min(sqrt(e), e/sqrt(v))
+        root_bound = np.where(new_v > 0, np.minimum(np.sqrt(slack_v), slack_v / np.sqrt(new_v)), np.sqrt(slack_v))
+    corrections, corrections_error = (1.0, 1.0), (0.0, 0.0)
+    if step is not None:
+        corrections = (1 - beta1**step, 1 - beta2**step)
+        corrections_error = (_power_error(beta1, step), _power_error(beta2, step))
+    params_bound = apply_tolerance(
+        params,
+        new_m,
+        new_v,
+        lr=lr,
+        eps=eps,
+        weight_decay=weight_decay,
+        dtype=dtype,
+        momentum_tolerance=momentum_bound + momentum_tolerance(m, g, 0.0, beta1, "float64"),
+        root_tolerance=root_bound,
+        corrections=corrections,
+        corrections_error=corrections_error,
+        division_roundings=division_roundings,
+        sqrt_roundings=sqrt_roundings,
+    )
+    return AdamTolerance(params_bound, momentum_bound, variance_bound)
+
+
+def _magnitude(values: ArrayLike) -> Floats:
+    return np.abs(np.asarray(values, dtype=np.float64))
+
+
+def _rms(magnitude: Floats) -> Floats:
+    largest = magnitude.max(axis=-1, keepdims=True)  # float64's own squares must not underflow here
+    safe = np.where(largest > 0, largest, 1.0)
+    return np.sqrt(((magnitude / safe) ** 2).mean(axis=-1)) * safe[..., 0]
+
+
+def _up(bound: ArrayLike) -> Floats:
+    """Outward rounding: these bounds are themselves evaluated in float64, in far fewer than 2^12 operations each."""
+    value = np.asarray(bound, dtype=np.float64)
+    return value * (1 + 2.0**-40) + 2.0**-1074 * (value > 0)
+
+
+def _up_scalar(value: Fraction) -> float:
+    return float(value) * (1 + 2.0**-52)
+
+
+def _scalar_error(value: float, dtype: str) -> float:
+    """Relative error of a Python scalar that passes through a few float64 operations and is then rounded to dtype."""
+    if value == 0:
+        return 0.0
+    stored = abs(Fraction(float(round_to(value, dtype))) - Fraction(value)) / abs(Fraction(value))
+    # a scalar that reaches the kernel only inside a product (lr/b1, lr*weight_decay) is rounded there, not here
+    return compose(max(_up_scalar(stored), unit_roundoff(dtype)), gamma(4, "float64"))
+
+
+def _power_error(beta: float, step: int) -> float:
+    """Relative error of 1 - beta^step in float64, the power good to 2 roundings."""
+    power = beta**step
+    return compose(gamma(3, "float64") * power / (1 - power), gamma(2, "float64"))
