@@ -10,6 +10,8 @@ import numpy as np
 from reference.problems import arguments, sampling
 from reference.problems.base import Array, Problem
 
+CHUNK = 128
+
 
 class FiniteSum(Problem):
     """f(x) = (1/n) sum_k l_k(x); worker i draws g_i = (1/B) sum over a batch of grad l_k, with replacement.
@@ -19,7 +21,7 @@ class FiniteSum(Problem):
     N does not divide n, the last n mod N samples of the data set are left out of f as well).
 
     A subclass states its losses and gradients for given sample indices, in the dtype of the parameters it is given:
-    the full loss and gradient are then the batch that holds every sample once, and there is one formula for both.
+    the full loss and gradient are then a batch that holds every sample once, and there is one formula for both.
 
     Attributes:
         n_samples: n, after the cut to equal shards.
@@ -45,17 +47,24 @@ class FiniteSum(Problem):
     def batch_gradients(self, params_D: Array, index_NB: Array) -> Array:
         """(1/B) sum_k grad l_k(x) over the indices of each row, (N, D)."""
 
+    def _chunks(self) -> list[Array]:
+        """All sample indices in order, in pieces whose intermediate arrays stay in cache."""
+        return np.array_split(np.arange(self.n_samples), -(-self.n_samples // CHUNK))
+
     @np.errstate(over="ignore", invalid="ignore")
     def loss(self, params_D: Array) -> float:
         """f(x) = (1/n) sum_k l_k(x), in float64."""
         params_D = arguments.vector("params_D", params_D, self.dim, np.float64)
-        return float(self.sample_losses(params_D, np.arange(self.n_samples)).mean())
+        return float(np.concatenate([self.sample_losses(params_D, chunk) for chunk in self._chunks()]).mean())
 
     @np.errstate(over="ignore", invalid="ignore")
     def gradient(self, params_D: Array) -> Array:
         """(1/n) sum_k grad l_k(x), (D,)."""
         params_D = arguments.vector("params_D", params_D, self.dim, self.dtype)
-        return self.batch_gradients(params_D, np.arange(self.n_samples)[None])[0]
+        grad_D = np.zeros(self.dim, self.dtype)
+        for chunk in self._chunks():
+            grad_D += self.batch_gradients(params_D, chunk[None])[0] * (len(chunk) / self.n_samples)
+        return grad_D
 
     @np.errstate(over="ignore", invalid="ignore")
     def worker_gradients(self, params_D: Array, seed: int, step: int) -> Array:

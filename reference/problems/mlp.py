@@ -15,12 +15,12 @@ from reference.problems.layout import Layout
 
 
 class MLP(FiniteSum):
-    """f(x) = (1/n) sum_k -log softmax(z_k)[y_k], z_k the output of a tanh network; x = (W1, b1, W2, b2, ...).
+    """f(x) = (1/n) sum_k -log softmax(z_k)[y_k], z_k the output of a ReLU network; x = (W1, b1, W2, b2, ...).
 
     On the n = 1797 scikit-learn digits:
 
-        h_0 = pixels / 16 (n, 64),  z_l = h_{l-1} W_l + b_l,  h_l = tanh(z_l),  z = z_L (n, 10)
-        dz_L = softmax(z) - e_y,  dW_l = h_{l-1}^T dz_l,  db_l = sum dz_l,  dz_{l-1} = (dz_l W_l^T)(1 - h_{l-1}^2)
+        h_0 = pixels / 16 (n, 64),  z_l = h_{l-1} W_l + b_l,  h_l = max(z_l, 0),  z = z_L (n, 10)
+        dz_L = softmax(z) - e_y,  dW_l = h_{l-1}^T dz_l,  db_l = sum dz_l,  dz_{l-1} = (dz_l W_l^T) [h_{l-1} > 0]
 
     Three border pixels are 0 in every image, so the 3 x ``hidden_sizes[0]`` weights that leave them never get a
     gradient: they are dead coordinates (C6). More are almost never lit, which is what C7 measures with N = 8, B = 16.
@@ -33,7 +33,7 @@ class MLP(FiniteSum):
         self,
         *,
         n_workers: int = 8,
-        hidden_sizes: Sequence[int] = (32,),
+        hidden_sizes: Sequence[int] = (64, 64),
         batch_size: int | None = 16,
         heterogeneous: bool = False,
         dtype: str = "float32",
@@ -56,12 +56,12 @@ class MLP(FiniteSum):
         self.pixels_nd = pixels_nd.astype(self.dtype)
 
     def initial_params(self, seed: int) -> Array:
-        """W_l ~ N(0, 1/inputs), b_l = 0, (D,)."""
+        """W_l ~ N(0, 2/inputs), b_l = 0, (D,) (He et al., ICCV 2015)."""
         random = sampling.generator(sampling.START, seed)
         params_D = np.zeros(self.dim, self.dtype)
         for values in self.layout.views(params_D).values():
             if values.ndim == 2:
-                values[:] = random.standard_normal(values.shape) / math.sqrt(values.shape[0])
+                values[:] = random.standard_normal(values.shape) * math.sqrt(2 / values.shape[0])
         return params_D
 
     def _forward(self, params_D: Array, index: Array) -> list[Array]:
@@ -70,7 +70,7 @@ class MLP(FiniteSum):
         outputs = [self.pixels_nd[index]]
         for layer in range(1, self.n_layers + 1):
             z = outputs[-1] @ x[f"W{layer}"] + x[f"b{layer}"]
-            outputs.append(np.tanh(z) if layer < self.n_layers else z)
+            outputs.append(np.maximum(z, 0) if layer < self.n_layers else z)
         return outputs
 
     def sample_losses(self, params_D: Array, index_n: Array) -> Array:
@@ -90,5 +90,5 @@ class MLP(FiniteSum):
             np.matmul(h.swapaxes(1, 2), delta, out=grads[f"W{layer}"])
             np.sum(delta, axis=1, out=grads[f"b{layer}"])
             if layer > 1:
-                delta = (delta @ x[f"W{layer}"].T) * (1 - h * h)
+                delta = (delta @ x[f"W{layer}"].T) * (h > 0)
         return grads_ND
