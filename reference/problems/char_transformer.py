@@ -46,7 +46,7 @@ class CharTransformer(FiniteSum):
         n_layers: int = 1,
         n_heads: int = 4,
         context: int = 32,
-        n_windows: int = 1024,
+        n_windows: int = 512,
         batch_size: int | None = 4,
         heterogeneous: bool = False,
         dtype: str = "float32",
@@ -58,6 +58,7 @@ class CharTransformer(FiniteSum):
         n_windows = arguments.integer("n_windows", n_windows)
         if d % self.n_heads:
             raise ValueError(f"n_heads must divide d_model = {d}, got {n_heads!r}")
+        self.head_size = d // self.n_heads
         tokens = datasets.standard_library()
         stride, room = (len(tokens) - 1) // n_windows, (len(tokens) - 1) // self.context
         if stride < self.context:
@@ -92,24 +93,27 @@ class CharTransformer(FiniteSum):
     def sample_losses(self, params_D: Array, index_n: Array) -> Array:
         """Mean over the T positions of each window of -log p(next character), (n,)."""
         windows = self.windows_nT[index_n]
-        logits = self._forward(self.layout.views(params_D), windows[None, :, :-1], [])
-        return cross_entropy.losses(logits[0], windows[:, 1:]).mean(axis=-1)
+        logits = self._forward(self.layout.views(params_D), windows[:, :-1], [])
+        return cross_entropy.losses(logits, windows[:, 1:].ravel()).reshape(windows.shape[0], -1).mean(axis=-1)
 
     def batch_gradients(self, params_D: Array, index_NB: Array) -> Array:
         """Back-propagation, one batched product a weight matrix for all workers, (N, D)."""
         N, B = index_NB.shape
         x = self.layout.views(params_D)
-        windows = self.windows_nT[index_NB]
+        windows = self.windows_nT[index_NB.ravel()]
         tape: list[tuple[Array, ...]] = []
-        logits = self._forward(x, windows[..., :-1], tape)
+        logits = self._forward(x, windows[:, :-1], tape)
+        delta = cross_entropy.gradient(logits, windows[:, 1:].ravel()) / (B * self.context)
         grads_ND = np.empty((N, self.dim), params_D.dtype)
-        delta = cross_entropy.gradient(logits, windows[..., 1:]) / (B * self.context)
-        self._backward(x, windows[..., :-1], tape, delta, self.layout.views(grads_ND))
+        self._backward(x, windows[:, :-1], tape, delta, self.layout.views(grads_ND))
         return grads_ND
 
-    def _forward(self, x: dict[str, Array], tokens_NBT: Array, tape: list[tuple[Array, ...]]) -> Array:
-        """Logits (N, B, T, 96); appends to ``tape`` what the backward pass needs, one entry a norm and a block."""
-        h = x["E"][tokens_NBT] + x["P"]
+    def _forward(self, x: dict[str, Array], tokens_MT: Array, tape: list[tuple[Array, ...]]) -> Array:
+        """Logits (M T, 96) of M windows; appends to ``tape`` what the backward pass needs, one entry a norm.
+
+        All windows of all workers are rows (M T, .) of one product; only attention looks at the windows one by one.
+        """
+        h = (x["E"][tokens_MT] + x["P"]).reshape(-1, x["P"].shape[1])
         for k in range(self.n_layers):
             normed, scale = _norm(h)
             q, key, v = self._split_heads((normed * x[f"g{k}"]) @ x[f"A{k}"], parts=3)
@@ -128,12 +132,12 @@ class CharTransformer(FiniteSum):
     def _backward(
         self,
         x: dict[str, Array],
-        tokens_NBT: Array,
+        tokens_MT: Array,
         tape: list[tuple[Array, ...]],
         dlogits: Array,
         grads: dict[str, Array],
     ) -> None:
-        """Fill ``grads`` from dlogits (N, B, T, 96); dh is d(loss)/dh at the place the pass has come back to."""
+        """Fill ``grads`` from dlogits (M T, 96); dh is d(loss)/dh at the place the pass has come back to."""
         dh = _norm_linear_back(x, grads, ("w", "W"), tape.pop(), dlogits)
         for k in reversed(range(self.n_layers)):
             *norm, z, gate = tape.pop()
@@ -150,20 +154,18 @@ class CharTransformer(FiniteSum):
             parts = (dscores @ key, dscores.swapaxes(-1, -2) @ q, attention.swapaxes(-1, -2) @ dmixed)
             dqkv = np.concatenate([self._join_heads(part) for part in parts], axis=-1)
             dh = dh + _norm_linear_back(x, grads, (f"g{k}", f"A{k}"), norm, dqkv)
-        np.sum(dh, axis=1, out=grads["P"])
-        onehot = (tokens_NBT[..., None] == np.arange(self.n_symbols)).astype(dh.dtype)
+        N, T, d = grads["P"].shape
+        np.sum(dh.reshape(N, -1, T, d), axis=1, out=grads["P"])
+        onehot = (tokens_MT.reshape(-1, 1) == np.arange(self.n_symbols)).astype(dh.dtype)
         _product(onehot, dh, grads["E"])
 
     def _split_heads(self, joined: Array, parts: int) -> Array:
-        """(N, B, T, parts d) -> (parts, N, B, H, T, d/H)."""
-        N, B, T, width = joined.shape
-        size = width // parts // self.n_heads
-        return joined.reshape(N, B, T, parts, self.n_heads, size).transpose(3, 0, 1, 4, 2, 5)
+        """(M T, parts d) -> (parts, M, H, T, d/H)."""
+        return joined.reshape(-1, self.context, parts, self.n_heads, self.head_size).transpose(2, 0, 3, 1, 4)
 
     def _join_heads(self, heads: Array) -> Array:
-        """(N, B, H, T, d/H) -> (N, B, T, d)."""
-        N, B, H, T, size = heads.shape
-        return heads.swapaxes(2, 3).reshape(N, B, T, H * size)
+        """(M, H, T, d/H) -> (M T, d)."""
+        return heads.swapaxes(1, 2).reshape(-1, self.n_heads * self.head_size)
 
 
 def _norm(h: Array) -> tuple[Array, Array]:
@@ -173,7 +175,7 @@ def _norm(h: Array) -> tuple[Array, Array]:
 
 
 def _product(left: Array, right: Array, out: Array) -> None:
-    """Weight gradient of each worker, sum over (B, T) of left^T right: (N, B, T, a), (N, B, T, b) -> (N, a, b)."""
+    """Weight gradients left_i^T right_i, where worker i owns the i-th part of the rows: (R, a), (R, b) -> (N, a, b)."""
     N, a, b = out.shape
     np.matmul(left.reshape(N, -1, a).swapaxes(1, 2), right.reshape(N, -1, b), out=out)
 
@@ -189,6 +191,7 @@ def _norm_linear_back(
     normed, scale = norm
     _product(normed * x[gain], dout, grads[weight])
     dscaled = dout @ x[weight].T
-    np.sum(dscaled * normed, axis=(1, 2), out=grads[gain])
+    N, d = grads[gain].shape
+    np.sum((dscaled * normed).reshape(N, -1, d), axis=1, out=grads[gain])
     dnormed = dscaled * x[gain]
     return scale * (dnormed - normed * (normed * dnormed).mean(axis=-1, keepdims=True))

@@ -10,7 +10,7 @@ import numpy as np
 from reference.problems import arguments, sampling
 from reference.problems.base import Array, Problem
 
-CHUNK = 128
+CHUNK = 32
 
 
 class FiniteSum(Problem):
