@@ -42,7 +42,7 @@ def proof() -> tuple[Link, ...]:
     residual = new_error + s * q - u
     small, part = sp.symbols("s p", nonnegative=True)
     return (
-        Link("Sterbenz: s <= u = 2s - p, so u - s is at most s, on s's own grid", (2 * small - part) - small, small, (part,)),
+        Link("Sterbenz: s <= u = 2s - p, so u - s <= s, on s's own grid", (2 * small - part) - small, small, (part,)),
         Link("error: u - s q after its only rounding", new_error - (u - s * q), fl.errors["sub"] * (u - s * q)),
         Link("what conservation (L1) loses is that rounding alone", residual, fl.errors["sub"] * (u - s * q)),
         Link("average after the sum: each term's roundings (N = 3)", _server(after, divide_first=False),
