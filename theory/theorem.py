@@ -27,6 +27,11 @@ def is_zero(expression: sp.Expr) -> bool:
     """True only if SymPy reduces ``expression`` to the exact 0 (a float residual never counts)."""
     if expression.has(sp.Float):
         return False
+    # A common denominator and an expanded numerator settle every rational function quickly, false ones included.
+    if sp.expand(sp.fraction(sp.together(expression))[0]) == 0:
+        return True
+    if expression.is_rational_function() and all(power.exp.is_Integer for power in expression.atoms(sp.Pow)):
+        return False
     for reduce in (sp.expand, sp.cancel, sp.simplify):
         expression = sp.sympify(reduce(expression))
         if expression == 0:
