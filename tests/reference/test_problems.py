@@ -143,7 +143,7 @@ def test_noise_variance_is_a_bound(name, arguments, heterogeneous):
     """E||g_i - grad f_i||^2 <= sigma^2: exactly, over all samples; Gaussian noise has it to 6 standard errors."""
     problem = build(name, arguments, heterogeneous=heterogeneous)
     if problem.noise_variance is None:
-        pytest.skip("no bound is claimed")
+        return  # no bound is claimed
     x = point(problem)
     if name in EXACT:
         exact = build(name, arguments, heterogeneous=heterogeneous, noise=0.0).worker_gradients(x, 0, 0)
@@ -171,7 +171,7 @@ def test_smoothness_and_strong_convexity(name, arguments):
     L, mu = problem.smoothness, problem.strong_convexity
     if L is None:
         assert mu is None
-        pytest.skip("no constant is claimed")
+        return  # no constant is claimed
     assert 0 < mu <= L
     unit = np.finfo(float).eps
     for seed in range(10):
@@ -200,7 +200,7 @@ def test_optimum(name, arguments, heterogeneous):
     x = problem.optimum_D
     if x is None:
         assert problem.optimal_loss is None
-        pytest.skip("no optimum is known")
+        return  # no optimum is claimed
     h = 1e-6
     d = np.random.default_rng(0).standard_normal(problem.dim)
     curvature = np.linalg.norm(problem.gradient(x + h * d) - problem.gradient(x - h * d)) / (2 * h * np.linalg.norm(d))
