@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reference.arithmetic import Array
+from reference.arithmetic import Array, zeros
 from reference.checks import check_array, check_count
 from reference.compressors import Compressor, ScaledSign
 from reference.compressors.base import SCALAR_BYTES
@@ -107,7 +107,7 @@ def compressed_allreduce(
     for j, chunk in enumerate(chunks):
         # All-to-all: worker j receives chunk j of every message, and averages.
         parts = [message.chunk(chunk) for message in messages]
-        w_C = sum((decode_live(part, live(chunk)) for part in parts), start=np.zeros_like(server_error_D[chunk]))
+        w_C = sum((decode_live(part, live(chunk)) for part in parts), start=zeros(chunk.stop - chunk.start, dtype))
         w_C = w_C / n + server_error_D[chunk]
         # It compresses the average, with a scale of its own; w turns into the new delta_bar.
         message = compress_with_feedback(compressor, w_C, live(chunk), rng)

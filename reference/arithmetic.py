@@ -19,9 +19,9 @@ def is_exact(array: Array) -> bool:
 
 
 def is_supported(array: Array) -> bool:
-    """float32, float64, or an object array whose elements are all Fractions or ints."""
+    """float32, float64, or an object array whose elements are all Fractions (an int divided by N would be a float)."""
     if is_exact(array):
-        return all(isinstance(value, Fraction | int) for value in array.flat)
+        return all(isinstance(value, Fraction) for value in array.flat)
     return array.dtype in (np.float32, np.float64)
 
 
@@ -31,6 +31,11 @@ def as_scalar(value: Any, dtype: np.dtype[Any]) -> Any:
     A Python float times a float32 array stays float32 (NumPy 2): the coefficient is rounded to float32 first.
     """
     return Fraction(value) if dtype == EXACT else float(value)
+
+
+def zeros(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array of zeros; in exact arithmetic of ``Fraction(0)``, not of the int that NumPy would put there."""
+    return np.full(shape, Fraction(0), dtype) if dtype == EXACT else np.zeros(shape, dtype)
 
 
 def _exact_sqrt(value: Fraction | int) -> Fraction:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,8 @@ class SignMessage(Message):
         return self.bits_B.nbytes + self.scale_bytes
 
     def chunk(self, part: slice) -> SignMessage:
-        return replace(self, bits_B=self.bits_B[part.start // 8 : -(-part.stop // 8)], dim=part.stop - part.start)
+        bits_B = self.bits_B[part.start // 8 : -(-part.stop // 8)]
+        return SignMessage(bits_B, self.scale, part.stop - part.start, self.scale_bytes)
 
     def decode(self) -> Array:
         return unpack_signs(self.bits_B, self.dim, self.scale)

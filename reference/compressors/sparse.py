@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reference.arithmetic import Array
+from reference.arithmetic import Array, zeros
 from reference.compressors.base import SCALAR_BYTES, Message
 
 
@@ -32,7 +32,7 @@ class SparseMessage(Message):
         )
 
     def decode(self) -> Array:
-        out_D: NDArray[Any] = np.zeros(self.dim, self.values_K.dtype)
+        out_D = zeros(self.dim, self.values_K.dtype)
         out_D[self.indices_K] = self.values_K
         return out_D
 

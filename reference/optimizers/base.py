@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from reference.allreduce import dense_allreduce_bytes
-from reference.arithmetic import Array, as_scalar, is_finite, sum_of_squares
+from reference.arithmetic import Array, as_scalar, is_finite, sum_of_squares, zeros
 from reference.checks import check_array, check_count, check_fraction, check_real
 from reference.state import State
 
@@ -64,11 +64,14 @@ class Optimizer(ABC):
         check_array("params_D", params_D, (None,))
         check_count("n_workers", n_workers)
 
-        def zeros(*shape: int) -> Array:
-            return np.zeros(shape, params_D.dtype)
-
-        dim = params_D.size
-        return State(params_D.copy(), zeros(dim), zeros(dim), zeros(n_workers, dim), zeros(dim))
+        dim, dtype = params_D.size, params_D.dtype
+        return State(
+            params=params_D.copy(),
+            momentum=zeros(dim, dtype),
+            variance=zeros(dim, dtype),
+            worker_errors=zeros((n_workers, dim), dtype),
+            server_error=zeros(dim, dtype),
+        )
 
     def step(self, state: State, grads_ND: Array) -> State:
         """One step: check, skip if a gradient is not finite [C8], clip [C9], update.

@@ -80,12 +80,11 @@ class OneBitAdam(Adam):
             return state
         live_D = np.asarray(state.variance > 0, dtype=np.bool_)
         mean_live = sum_of_magnitudes(state.variance) / max(1, int(live_D.sum()))
-        zeros_D = np.zeros_like(state.variance)
         return replace(
             state,
             frozen_at=t,
-            variance=np.where(live_D, np.maximum(state.variance, self.variance_floor * mean_live), zeros_D),
-            momentum=np.where(live_D, state.momentum, zeros_D),
+            variance=np.maximum(state.variance, self.variance_floor * mean_live) * live_D,
+            momentum=state.momentum * live_D,
             variance_norms=(),
         )
 

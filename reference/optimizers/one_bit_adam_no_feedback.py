@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from reference.allreduce import AllreduceResult
-from reference.arithmetic import Array
+from reference.arithmetic import Array, zeros
 from reference.optimizers.one_bit_adam import OneBitAdam
 from reference.state import State
 
@@ -20,6 +18,6 @@ class OneBitAdamNoFeedback(OneBitAdam):
         reduced = super().exchange(state, momentum_ND)
         return replace(
             reduced,
-            worker_errors_ND=np.zeros_like(reduced.worker_errors_ND),
-            server_error_D=np.zeros_like(reduced.server_error_D),
+            worker_errors_ND=zeros(momentum_ND.shape, momentum_ND.dtype),
+            server_error_D=zeros(state.params.size, state.params.dtype),
         )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from reference.allreduce import AllreduceResult
-from reference.arithmetic import Array
+from reference.arithmetic import Array, zeros
 from reference.optimizers.one_bit_adam import OneBitAdam
 from reference.state import State
 
@@ -18,4 +16,4 @@ class OneBitAdamWorkerFeedback(OneBitAdam):
 
     def exchange(self, state: State, momentum_ND: Array) -> AllreduceResult:
         reduced = super().exchange(state, momentum_ND)
-        return replace(reduced, server_error_D=np.zeros_like(reduced.server_error_D))
+        return replace(reduced, server_error_D=zeros(state.params.size, state.params.dtype))

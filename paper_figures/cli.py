@@ -1,0 +1,53 @@
+"""``onebit figures``: draw the paper's figures from runs that are computed here, or taken from the cache."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+def figures(
+    names: Annotated[list[str] | None, typer.Argument(help="Figures to draw; none means all.")] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
+    scale: Annotated[str, typer.Option(help="quick: minutes on two cores; full: more seeds.")] = "quick",
+    out: Annotated[Path, typer.Option(help="Folder for the pictures, tables and captions.")] = Path("report/figures"),
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write what was drawn to this file.")] = None,
+) -> None:
+    """Draw figures: loss against steps and bytes, mean and range over seeds.
+
+    Finished runs are kept in .cache/runs (or $ONEBIT_CACHE), so an interrupted call goes on where it stopped.
+    """
+    from paper_figures.figure import Scale  # noqa: PLC0415 - matplotlib and pandas are slow to import
+    from paper_figures.render import all_figures, render  # noqa: PLC0415
+    from reference.experiments.store import write_atomically  # noqa: PLC0415
+    from reference.experiments.sweep import default_store  # noqa: PLC0415
+
+    known, console = all_figures(), Console()
+    if show_list:
+        table = Table("name", "shows", "beside")
+        for figure in known.values():
+            table.add_row(figure.name, figure.title, figure.beside)
+        console.print(table)
+        return
+    for name in names or []:
+        if name not in known:
+            raise typer.BadParameter(f"there is no figure {name!r}; there are {', '.join(known)}")
+    if scale not in list(Scale):
+        raise typer.BadParameter(f"--scale must be quick or full, got {scale!r}")
+    chosen = [known[name] for name in names or known]
+    try:
+        files = render(chosen, out, scale=Scale(scale), store=default_store(), n_jobs=jobs, scheduler=scheduler)
+    except (ValueError, OSError) as error:
+        raise typer.BadParameter(str(error)) from None
+    for file in files:
+        console.print(f"drew {file}", highlight=False, soft_wrap=True)
+    if json_file:
+        drawn = {figure.name: str(file) for figure, file in zip(chosen, files, strict=True)}
+        write_atomically(json_file, json.dumps(drawn, indent=1))

@@ -1,0 +1,85 @@
+"""One run: problem x optimizer x seed -> a tidy table, a row for each recorded step."""
+
+from __future__ import annotations
+
+import math
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from reference.arithmetic import Array, norm, sum_of_magnitudes
+from reference.experiments.config import RunConfig
+from reference.problems import Problem
+from reference.state import State
+
+COLUMNS = {
+    "step": "gradients taken",
+    "loss": "f(x)",
+    "excess_loss": "f(x) - f*, NaN where f* is not known",
+    "grad_norm_sq": "||grad f(x)||^2",
+    "worker_error_norm": "root mean square over workers of ||delta_i||",
+    "server_error_norm": "||delta-bar||",
+    "total_error_norm": "||Delta||, Delta = mean_i delta_i + delta-bar",
+    "variance_l1": "||v||_1",
+    "bytes_per_worker": "bytes sent so far by a worker, the mean over workers",
+    "frozen": "1 once v is frozen",
+    "skipped_steps": "steps skipped so far because a gradient was not finite [C8]",
+    "seconds": "wall-clock seconds spent in gradients and steps so far, without the recording",
+}
+"""What the columns hold. Before them stand problem, optimizer, label, n_workers and seed."""
+
+
+def run(config: RunConfig) -> pd.DataFrame:
+    """Run ``config`` and return its table. A run that diverges goes on to the end, with inf or NaN in its rows.
+
+    Linear algebra is held to one thread: the result then doesn't depend on how many runs share the machine.
+
+    Raises:
+        ValueError: the configuration names something that does not exist or is out of range.
+    """
+    problem, optimizer = config.build()
+    with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
+        state = optimizer.init(problem.initial_params(config.seed), config.n_workers)
+        rows, seconds = [measure(problem, state, 0, 0.0)], 0.0
+        for t in range(1, config.steps + 1):
+            start = perf_counter()
+            state = optimizer.step(state, problem.worker_gradients(state.params, config.seed, t))
+            seconds += perf_counter() - start
+            if t % config.record_every == 0 or t == config.steps:
+                rows.append(measure(problem, state, t, seconds))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return identify(table, config)
+
+
+def identify(table: pd.DataFrame, config: RunConfig) -> pd.DataFrame:
+    """``table`` with the columns that say which run it is in front."""
+    run_is = {
+        "problem": config.problem,
+        "optimizer": config.optimizer,
+        "label": config.label,
+        "n_workers": config.n_workers,
+        "seed": config.seed,
+    }
+    return pd.concat([pd.DataFrame([run_is] * len(table)), table[list(COLUMNS)]], axis="columns")
+
+
+def measure(problem: Problem, state: State, t: int, seconds: float) -> dict[str, float]:
+    """One row of the table."""
+    gradient_D: Array = problem.gradient(state.params)
+    loss = float(problem.loss(state.params))
+    return {
+        "step": t,
+        "loss": loss,
+        "excess_loss": math.nan if problem.optimal_loss is None else loss - problem.optimal_loss,
+        "grad_norm_sq": norm(gradient_D) ** 2,
+        "worker_error_norm": norm(state.worker_errors) / state.n_workers**0.5,
+        "server_error_norm": norm(state.server_error),
+        "total_error_norm": norm(state.total_error),
+        "variance_l1": float(sum_of_magnitudes(state.variance)),
+        "bytes_per_worker": state.bytes_on_wire / state.n_workers,
+        "frozen": int(state.frozen_at is not None),
+        "skipped_steps": state.skipped_steps,
+        "seconds": seconds,
+    }

@@ -1,0 +1,100 @@
+"""Many runs: in parallel, with a progress bar, each stored as soon as it is finished, none computed twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import joblib
+import pandas as pd
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from reference.experiments.config import RunConfig
+from reference.experiments.run import run
+from reference.experiments.store import RunStore
+
+
+def sweep(
+    configs: Iterable[RunConfig],
+    store: RunStore,
+    *,
+    n_jobs: int | None = None,
+    scheduler: str | None = None,
+    console: Console | None = None,
+) -> pd.DataFrame:
+    """Run all ``configs`` that the store does not hold yet, and return the tables of all, one below the other.
+
+    Args:
+        configs: the runs; equal ones are computed once.
+        store: where finished runs are kept. An interrupted sweep goes on from there.
+        n_jobs: processes on this machine; None means one a core.
+        scheduler: address of a Dask scheduler ("tcp://host:8786"): the runs go to its workers instead, which need
+            this package installed. The tables come back here, so no shared disk is needed.
+        console: where the progress bar is drawn; None means standard error.
+
+    Raises:
+        ValueError: a configuration is not valid (found before anything runs), or the scheduler cannot be reached.
+    """
+    configs = list(configs)
+    unique = {config.key(): config for config in configs}
+    for config in unique.values():
+        config.build()
+    missing = [config for config in unique.values() if store.get(config) is None]
+    missing.sort(key=lambda config: -config.steps)  # long runs first: the last minutes then use all cores
+    with _progress(console) as progress:
+        bar = progress.add_task("runs", total=len(unique), completed=len(unique) - len(missing))
+        for config, table in _compute(missing, n_jobs or os.cpu_count() or 1, scheduler):
+            store.put(config, table)
+            progress.advance(bar)
+    return store.table(configs)
+
+
+def _compute(configs: list[RunConfig], n_jobs: int, scheduler: str | None) -> Iterator[tuple[RunConfig, pd.DataFrame]]:
+    """Yield finished runs in the order in which they finish."""
+    if not configs:
+        return
+    with _backend(scheduler):
+        parallel = joblib.Parallel(n_jobs=-1 if scheduler else n_jobs, return_as="generator_unordered", batch_size=1)
+        yield from parallel(joblib.delayed(_run_with_config)(config) for config in configs)
+
+
+def _run_with_config(config: RunConfig) -> tuple[RunConfig, pd.DataFrame]:
+    return config, run(config)
+
+
+@contextmanager
+def _backend(scheduler: str | None) -> Iterator[None]:
+    """joblib's own processes, or its Dask backend connected to ``scheduler``."""
+    if scheduler is None:
+        yield
+        return
+    try:
+        from distributed import Client  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise ValueError("a scheduler needs Dask: pip install 'onebit-adam[cluster]'") from None
+    try:
+        client = Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"no Dask scheduler answers at {scheduler!r}: {error}") from None
+    with client, joblib.parallel_config(backend="dask"):
+        yield
+
+
+def _progress(console: Console | None) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console or Console(stderr=True),
+    )
+
+
+def default_store() -> RunStore:
+    """``$ONEBIT_CACHE`` if it is set, else ``.cache/runs`` in the current folder."""
+    return RunStore(Path(os.environ.get("ONEBIT_CACHE", ".cache/runs")))
