@@ -87,7 +87,7 @@ def distance_lemma(sign: int = 1, young: int = 2) -> tuple[Link, ...]:
         ),
         Link(
             "N independent workers: the variance of the mean is sigma^2/N",
-            sp.summation((noise / N) ** 2, (worker, 1, N)),
+            sp.sympify(sp.Sum((noise / N) ** 2, (worker, 1, N)).doit()),
             noise**2 / N,
         ),
         Link(
@@ -107,7 +107,7 @@ def smoothness_links() -> tuple[Link, ...]:
     return (
         Link(
             "descent lemma: the remainder of f(y+h) is at most the integral of L tau h^2 over [0, 1]",
-            sp.integrate(smoothness * tau * step**2, (tau, 0, 1)),
+            sp.sympify(sp.Integral(smoothness * tau * step**2, (tau, 0, 1)).doit()),
             smoothness / 2 * step**2,
         ),
         Link(

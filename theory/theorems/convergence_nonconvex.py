@@ -15,6 +15,7 @@ import math
 import sympy as sp
 
 from theory import descent as ds
+from theory.algebra import factored, substitute
 from theory.descent import average, error_bound, gap, gap0, grad_x, grad_y, p_max, start_momentum
 from theory.notation import N, T, beta1, in_odds, lr, noise, smoothness
 from theory.theorem import Example, Link, Status, Theorem, WrongVariant
@@ -168,20 +169,20 @@ def bound_corollary(
 def proof_corollary(stability: int = 4, compression: int = 3) -> tuple[Link, ...]:
     """T6b: c >= 1/2, then each term at gamma = 1/(A+B+C)."""
     a, b, c, x = sp.symbols("A_g B_g C_g x", positive=True)
-    gain = GAIN.subs(error_bound, ERROR_TERM)
+    gain = substitute(GAIN, {error_bound: ERROR_TERM})
     b_value = p_max * NOISE_TERM * sp.sqrt(smoothness * T / (2 * N * gap0))
     c_value = (gain * T / gap0) ** sp.Rational(1, 3)
     s2 = NOISE_TERM**2 / N
     momentum = 2 * smoothness**2 * p_max**3 * beta1**2 / (1 - beta1) ** 2
     freeze = 2 * beta1**2 * smoothness**2 * p_max**3 * start_momentum**2 / ((1 - beta1) ** 3 * T)
-    relative = COEFFICIENT.subs(lr, (1 - beta1) / (stability * smoothness * p_max * (1 + x)))
+    relative = substitute(COEFFICIENT, {lr: (1 - beta1) / (stability * smoothness * p_max * (1 + x))})
     third = sp.Rational(1, 3)
     return (
         Link(
             "gamma <= 1/A = (1-beta1)/(4 L p_max) makes c at least 1/2",
             sp.Rational(1, 2),
             in_odds(relative),
-            slack=(sp.factor(in_odds(relative) - sp.Rational(1, 2)),),
+            slack=(factored(in_odds(relative) - sp.Rational(1, 2)),),
         ),
         Link(
             "1/(A+B+C) <= 1/B, and likewise for A and C",
