@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reference import arguments
 from reference.arithmetic import Array, zeros
-from reference.checks import check_array, check_count
 from reference.compressors import Compressor, ScaledSign
 from reference.compressors.base import SCALAR_BYTES
 from reference.error_feedback import Mask, compress_with_feedback, decode_live
@@ -80,12 +80,12 @@ def compressed_allreduce(
         TypeError: an argument is not an array of a supported dtype.
         ValueError: shapes disagree, N = 0 or D = 0, or ``scale`` or ``server_chunks`` is not allowed.
     """
-    check_array("buffers_ND", buffers_ND, (None, None))
+    arguments.array("buffers_ND", buffers_ND, (None, None))
     (n, dim), dtype = buffers_ND.shape, buffers_ND.dtype
-    check_array("worker_errors_ND", worker_errors_ND, (n, dim), dtype)
-    check_array("server_error_D", server_error_D, (dim,), dtype)
+    arguments.array("worker_errors_ND", worker_errors_ND, (n, dim), dtype)
+    arguments.array("server_error_D", server_error_D, (dim,), dtype)
     n_chunks = n if server_chunks is None else server_chunks
-    check_count("server_chunks", n_chunks)
+    arguments.integer("server_chunks", n_chunks)
     if n_chunks > n:
         raise ValueError(f"server_chunks must be at most the number of workers, {n}, got {n_chunks}")
     if live_D is not None and (live_D.shape != (dim,) or live_D.dtype != np.bool_):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from reference import arguments
 from reference.arithmetic import Array, is_exact
-from reference.checks import check_count
 from reference.error_feedback import Mask
 
 CHECKPOINT_FORMAT = "onebit-reference-state-1"
@@ -119,7 +119,7 @@ def resize(state: State, n_workers: int) -> State:
     Raises:
         ValueError: ``n_workers`` < 1.
     """
-    check_count("n_workers", n_workers)
+    arguments.integer("n_workers", n_workers)
     if n_workers == state.n_workers:
         return state
     mean_D = state.worker_errors.sum(axis=0) / state.n_workers

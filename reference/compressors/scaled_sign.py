@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from reference import arguments
 from reference.arithmetic import EXACT, Array, is_exact, sum_of_magnitudes, sum_of_squares
 from reference.bits import Bytes, pack_signs, unpack_signs
-from reference.checks import check_choice
 from reference.compressors.base import SCALAR_BYTES, Compressor, Message
 
 SCALES = ("l1", "l2")
@@ -50,7 +50,7 @@ def scale_of(u_D: Array, kind: str, n_live: int) -> Any:
     Raises:
         ValueError: ``kind`` is unknown, or is "l2" for Fractions, whose square root is irrational.
     """
-    check_choice("scale", kind, SCALES)
+    arguments.choice("scale", kind, SCALES)
     if is_exact(u_D) and kind == "l2":
         raise ValueError("scale='l2' takes a square root; arrays of Fractions need scale='l1'")
     if n_live == 0:
@@ -66,7 +66,7 @@ class ScaledSign(Compressor):
     scale: str = "l2"
 
     def __post_init__(self) -> None:
-        check_choice("scale", self.scale, SCALES)
+        arguments.choice("scale", self.scale, SCALES)
 
     def encode(self, u_D: Array, n_live: int, rng: np.random.Generator) -> SignMessage:
         return SignMessage(pack_signs(u_D), scale_of(u_D, self.scale, n_live), u_D.size)

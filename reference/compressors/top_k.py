@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reference import arguments
 from reference.arithmetic import Array
-from reference.checks import check_real
 from reference.compressors.base import Compressor
 from reference.compressors.sparse import SparseMessage, count_kept, keep
 
@@ -19,7 +19,7 @@ class TopK(Compressor):
     density: float = 0.01
 
     def __post_init__(self) -> None:
-        check_real("density", self.density, above=0)
+        arguments.number("density", self.density, strict=True)
         if self.density > 1:
             raise ValueError(f"density must lie in (0, 1], got {self.density!r}")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from reference import arguments
 from reference.arithmetic import Array, is_exact
 from reference.bits import Bytes
-from reference.checks import check_count
 from reference.compressors.base import SCALAR_BYTES, Compressor, Message
 
 
@@ -47,7 +47,7 @@ class UniformQuantization(Compressor):
     n_bits: int = 4
 
     def __post_init__(self) -> None:
-        check_count("n_bits", self.n_bits, at_least=2)
+        arguments.integer("n_bits", self.n_bits, 2)
         if self.n_bits > 8:
             raise ValueError(f"n_bits must lie in 2 ... 8, got {self.n_bits!r}")
 

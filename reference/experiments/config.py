@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import reference
-from reference import optimizers, problems
-from reference.checks import check_count
+from reference import arguments, optimizers, problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +40,10 @@ class RunConfig:
     record_every: int = 1
 
     def __post_init__(self) -> None:
-        check_count("n_workers", self.n_workers)
-        check_count("steps", self.steps)
-        check_count("record_every", self.record_every)
-        check_count("seed", self.seed, at_least=0)
+        arguments.integer("n_workers", self.n_workers)
+        arguments.integer("steps", self.steps)
+        arguments.integer("record_every", self.record_every)
+        arguments.integer("seed", self.seed, 0)
         if self.label is None:
             object.__setattr__(self, "label", self.optimizer)
 

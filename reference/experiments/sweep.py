@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import joblib
 import pandas as pd
@@ -57,8 +58,11 @@ def _compute(configs: list[RunConfig], n_jobs: int, scheduler: str | None) -> It
     if not configs:
         return
     with _backend(scheduler):
-        parallel = joblib.Parallel(n_jobs=-1 if scheduler else n_jobs, return_as="generator_unordered", batch_size=1)
-        yield from parallel(joblib.delayed(_run_with_config)(config) for config in configs)
+        parallel = joblib.Parallel(n_jobs=-1 if scheduler else n_jobs, return_as="generator_unordered")
+        yield from cast(
+            Iterator[tuple[RunConfig, pd.DataFrame]],
+            parallel(joblib.delayed(_run_with_config)(config) for config in configs),
+        )
 
 
 def _run_with_config(config: RunConfig) -> tuple[RunConfig, pd.DataFrame]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reference.checks import check_choice, check_keywords
+from reference import arguments
 from reference.optimizers.adam import Adam
 from reference.optimizers.base import Optimizer
 from reference.optimizers.double_squeeze import DoubleSqueeze
@@ -35,6 +35,6 @@ def make(name: str, **hyper: Any) -> Optimizer:
     Raises:
         ValueError: unknown name or hyper-parameter, or a value out of range.
     """
-    check_choice("optimizer", name, OPTIMIZERS)
-    check_keywords(name, OPTIMIZERS[name], hyper)
+    arguments.choice("optimizer", name, OPTIMIZERS)
+    arguments.keywords(name, OPTIMIZERS[name], hyper)
     return OPTIMIZERS[name](**hyper)

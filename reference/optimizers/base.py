@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from reference import arguments
 from reference.allreduce import dense_allreduce_bytes
 from reference.arithmetic import Array, as_scalar, is_finite, sum_of_squares, zeros
-from reference.checks import check_array, check_count, check_fraction, check_real
 from reference.state import State
 
 Schedule = Callable[[int], float]
@@ -43,17 +43,17 @@ class Optimizer(ABC):
 
     def __post_init__(self) -> None:
         if not callable(self.lr):
-            check_real("lr", self.lr, above=0)
-        check_real("weight_decay", self.weight_decay, at_least=0)
+            arguments.number("lr", self.lr, strict=True)
+        arguments.number("weight_decay", self.weight_decay)
         if self.max_grad_norm is not None:
-            check_real("max_grad_norm", self.max_grad_norm, above=0)
-        check_count("seed", self.seed, at_least=0)
+            arguments.number("max_grad_norm", self.max_grad_norm, strict=True)
+        arguments.integer("seed", self.seed, 0)
         for name in ("beta1", "beta2"):
             if hasattr(self, name):
-                check_fraction(name, getattr(self, name))
+                arguments.decay(name, getattr(self, name))
         for name in ("eps", "variance_floor"):
             if hasattr(self, name):
-                check_real(name, getattr(self, name), at_least=0)
+                arguments.number(name, getattr(self, name))
 
     def init(self, params_D: Array, n_workers: int) -> State:
         """The state before step 1: zero momentum, variance and errors. ``params_D`` (D,) is copied.
@@ -61,8 +61,8 @@ class Optimizer(ABC):
         Raises:
             TypeError, ValueError: ``params_D`` is no (D,) array of a supported dtype, or ``n_workers`` < 1.
         """
-        check_array("params_D", params_D, (None,))
-        check_count("n_workers", n_workers)
+        arguments.array("params_D", params_D, (None,))
+        arguments.integer("n_workers", n_workers)
 
         dim, dtype = params_D.size, params_D.dtype
         return State(
@@ -87,7 +87,7 @@ class Optimizer(ABC):
             TypeError, ValueError: ``grads_ND`` has the wrong shape or dtype.
         """
         dtype = state.params.dtype
-        check_array("grads_ND", grads_ND, (state.n_workers, state.params.size), dtype)
+        arguments.array("grads_ND", grads_ND, (state.n_workers, state.params.size), dtype)
         if not is_finite(grads_ND):
             return replace(state, skipped_steps=state.skipped_steps + 1)
         if self.max_grad_norm is not None:

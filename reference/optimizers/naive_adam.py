@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from reference import arguments
 from reference.allreduce import compressed_allreduce
 from reference.arithmetic import Array
-from reference.checks import check_choice
 from reference.compressors import Compressor
 from reference.compressors.scaled_sign import SCALES
 from reference.optimizers.adam import Adam
@@ -35,7 +35,7 @@ class NaiveAdam(Adam):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("scale", self.scale, SCALES)
+        arguments.choice("scale", self.scale, SCALES)
 
     def update(self, state: State, grads_ND: Array) -> State:
         reduced = compressed_allreduce(

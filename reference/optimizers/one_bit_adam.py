@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reference import arguments
 from reference.allreduce import AllreduceResult, compressed_allreduce
 from reference.arithmetic import Array, sum_of_magnitudes
-from reference.checks import check_choice, check_count
 from reference.compressors import Compressor
 from reference.compressors.scaled_sign import SCALES
 from reference.optimizers.adam import Adam, preconditioner
@@ -58,10 +58,10 @@ class OneBitAdam(Adam):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("scale", self.scale, SCALES)
-        check_count("lr_warmup_steps", self.lr_warmup_steps, at_least=0)
+        arguments.choice("scale", self.scale, SCALES)
+        arguments.integer("lr_warmup_steps", self.lr_warmup_steps, 0)
         if self.freeze_step != "auto":
-            check_count("freeze_step", self.freeze_step)
+            arguments.integer("freeze_step", self.freeze_step)
 
     def update(self, state: State, grads_ND: Array) -> State:
         if state.frozen_at is not None:

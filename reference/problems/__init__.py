@@ -5,9 +5,9 @@ A new problem is one file here, one entry in ``PROBLEMS`` and one in the list of
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
+from reference import arguments
 from reference.problems.base import Problem
 from reference.problems.char_transformer import CharTransformer
 from reference.problems.logistic_regression import LogisticRegression
@@ -35,12 +35,8 @@ PROBLEMS: dict[str, type[Problem]] = {
 
 def make(name: str, **kwargs: Any) -> Problem:
     """The problem called ``name``; ValueError with the choices if there is none, or if it takes no such argument."""
-    if name not in PROBLEMS:
-        raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}, got {name!r}")
-    choices = list(inspect.signature(PROBLEMS[name]).parameters)
-    for argument in kwargs:
-        if argument not in choices:
-            raise ValueError(f"{name} takes no argument {argument!r}; it takes {', '.join(choices)}")
+    arguments.choice("problem", name, PROBLEMS)
+    arguments.keywords(name, PROBLEMS[name], kwargs)
     return PROBLEMS[name](**kwargs)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reference.problems import arguments, sampling
+from reference import arguments
+from reference.problems import sampling
 from reference.problems.base import Array, Problem
 
 

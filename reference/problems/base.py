@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from reference.arithmetic import Array
 
 
 class Problem(ABC):

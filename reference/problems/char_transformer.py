@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit
 
-from reference.problems import arguments, cross_entropy, datasets, sampling
+from reference import arguments
+from reference.problems import cross_entropy, datasets, sampling
 from reference.problems.base import Array
 from reference.problems.finite_sum import FiniteSum
 from reference.problems.layout import Layout

@@ -7,7 +7,8 @@ import functools
 import numpy as np
 from scipy.special import expit
 
-from reference.problems import arguments, datasets
+from reference import arguments
+from reference.problems import datasets
 from reference.problems.base import Array
 from reference.problems.finite_sum import FiniteSum
 from reference.problems.minimise import minimiser

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference.problems import arguments, sampling
+from reference import arguments
+from reference.problems import sampling
 from reference.problems.base import Array
 from reference.problems.finite_sum import FiniteSum
 from reference.problems.layout import Layout

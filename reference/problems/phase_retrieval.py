@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from reference.problems import arguments, sampling
+from reference import arguments
+from reference.problems import sampling
 from reference.problems.base import Array
 from reference.problems.finite_sum import FiniteSum
 

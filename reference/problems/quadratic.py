@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reference.problems import arguments, sampling
+from reference import arguments
+from reference.problems import sampling
 from reference.problems.additive_noise import AdditiveNoise
 from reference.problems.base import Array
 

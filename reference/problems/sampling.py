@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference.problems import arguments
+from reference import arguments
 from reference.problems.base import Array
 
 # One stream a purpose, so that a starting point never shares numbers with the data or with a mini-batch.

@@ -6,7 +6,8 @@ import functools
 
 import numpy as np
 
-from reference.problems import arguments, cross_entropy, datasets
+from reference import arguments
+from reference.problems import cross_entropy, datasets
 from reference.problems.base import Array
 from reference.problems.finite_sum import FiniteSum
 from reference.problems.minimise import minimiser
