@@ -1,4 +1,4 @@
-"""Finished runs on disk: a CSV table and a JSON manifest each, written so that a crash leaves no half of one."""
+"""Finished runs on disk: one JSON file each, table and manifest, written so that a crash leaves no half of one."""
 
 from __future__ import annotations
 
@@ -53,12 +53,10 @@ class RunStore:
     def get(self, config: RunConfig) -> pd.DataFrame | None:
         """The stored table of ``config``, bit for bit, or None if that run has not finished here."""
         try:
-            # The manifest is written last: where it is, the table is whole.
-            json.loads((self.folder / f"{config.key()}.json").read_text())
-            table = pd.read_csv(self.folder / f"{config.key()}.csv", float_precision="round_trip")
-        except (OSError, ValueError):
+            stored = json.loads(self.file(config).read_text())
+            return identify(pd.DataFrame({name: stored["table"][name] for name in COLUMNS}), config)
+        except (OSError, ValueError, KeyError):
             return None
-        return identify(table, config) if set(COLUMNS) <= set(table.columns) else None
 
     def table(self, configs: Iterable[RunConfig]) -> pd.DataFrame:
         """The tables of ``configs``, one below the other; KeyError if one of them has not finished."""
@@ -71,6 +69,10 @@ class RunStore:
         return pd.concat(tables, ignore_index=True)
 
     def put(self, config: RunConfig, table: pd.DataFrame) -> None:
-        """Store the table of ``config`` with its manifest."""
-        write_atomically(self.folder / f"{config.key()}.csv", table.to_csv(index=False))
-        write_atomically(self.folder / f"{config.key()}.json", json.dumps(manifest(config), indent=1))
+        """Store the table of ``config`` with its manifest. JSON keeps every float to the last bit, NaN and inf too."""
+        content = {**manifest(config), "table": {name: table[name].tolist() for name in COLUMNS}}
+        write_atomically(self.file(config), json.dumps(content, indent=1))
+
+    def file(self, config: RunConfig) -> Path:
+        """Where ``config`` is kept."""
+        return self.folder / f"{config.key()}.json"

@@ -17,6 +17,8 @@ from reference.experiments.config import RunConfig
 from reference.experiments.run import run
 from reference.experiments.store import RunStore
 
+DASK_TIMEOUT = "10s"
+
 
 def sweep(
     configs: Iterable[RunConfig],
@@ -80,7 +82,7 @@ def _backend(scheduler: str | None) -> Iterator[None]:
     except ImportError:
         raise ValueError("a scheduler needs Dask: pip install 'onebit-adam[cluster]'") from None
     try:
-        client = Client(scheduler, timeout="10s")
+        client = Client(scheduler, timeout=DASK_TIMEOUT)
     except (OSError, ValueError) as error:
         raise ValueError(f"no Dask scheduler answers at {scheduler!r}: {error}") from None
     with client, joblib.parallel_config(backend="dask"):

@@ -1,0 +1,52 @@
+# Two commands: `make reproduce` and `make test`. Each sets up .venv first, once, and again when the pins change.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help reproduce test lint bench gpu-check setup clean
+.DEFAULT_GOAL := help
+
+help: ## Say what there is.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+reproduce: $(READY) ## The main job: everything that the paper's figures and claims need, into report/.
+	$(BIN)/onebit prove
+	$(BIN)/onebit figures --out report/figures
+	@echo "the pictures are in $(CURDIR)/report/figures"
+
+test: lint ## All checks: lint, types, import rules, then every test.
+	$(BIN)/python -m pytest -n auto -m "not gpu"
+
+lint: $(READY) ## Style, types and import rules; warnings are errors.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+bench: $(READY) ## Speed on this machine, beside the bytes that must move.
+	$(BIN)/onebit bench reference
+
+# A machine with a GPU brings its own torch: where PYTHON can use it, nothing is installed.
+gpu-check: ## Kernels on a CUDA device: correctness and measured speed; says so where there is none.
+	@if $(PYTHON) -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then \
+	    $(PYTHON) -m gpu_impl.gpu_check; \
+	else \
+	    $(MAKE) --no-print-directory $(READY) && $(BIN)/python -m gpu_impl.gpu_check; \
+	fi
+
+setup: $(READY) ## Only install.
+
+$(READY): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: there is no '$(PYTHON)'; install Python 3.11 or newer, or say make PYTHON=/path/to/python3"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11; say make PYTHON=/path/to/a/newer/python3"; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) has no venv and pip; on Debian: apt-get install python3-venv python3-pip"; exit 2; }
+	@echo "setting up $(VENV) (once; needs a package index)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
+	@touch $(READY)
+
+clean: ## Remove everything that make made.
+	rm -rf $(VENV) report .cache build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

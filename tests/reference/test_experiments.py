@@ -1,0 +1,210 @@
+"""Experiments: the table, the store, resuming after a crash, parallel and remote runs, determinism."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from reference.experiments import COLUMNS, RunConfig, RunStore, run, sweep
+from reference.experiments.store import write_atomically
+from reference.problems import PROBLEMS
+
+QUIET = Console(quiet=True)
+SWEEP, CONFIG = (importlib.import_module(f"reference.experiments.{name}") for name in ("sweep", "config"))
+TIMING = ["seconds"]
+
+
+def config(seed=0, optimizer="one_bit_adam", steps=12, **more):
+    hyper = {"lr": 1e-2} | ({"freeze_step": 5} if optimizer == "one_bit_adam" else {})
+    return RunConfig(
+        problem="quadratic", problem_args={"dim": 20}, optimizer=optimizer, hyper=hyper, n_workers=3, steps=steps,
+        seed=seed, **({"record_every": 5} | more),
+    )  # fmt: skip
+
+
+def assert_equal(a, b):
+    """Equal to the last bit but for the clock."""
+    pd.testing.assert_frame_equal(a.drop(columns=TIMING), b.drop(columns=TIMING), check_exact=True)
+
+
+def test_a_table_is_tidy_and_says_what_the_run_was():
+    table = run(config(seed=3, label="mine"))
+    assert list(table.columns) == ["problem", "optimizer", "label", "n_workers", "seed", *COLUMNS]
+    assert table["step"].tolist() == [0, 5, 10, 12]
+    assert table["frozen"].tolist() == [0, 1, 1, 1]
+    assert set(table["label"]) == {"mine"}
+    assert set(table["seed"]) == {3}
+    assert table["variance_l1"].iloc[1:].nunique() == 1, "frozen after step 5"
+    assert (table["worker_error_norm"].iloc[:2] == 0).all()
+    assert (table["worker_error_norm"].iloc[2:] > 0).all()
+    assert table["loss"].iloc[-1] < table["loss"].iloc[0]
+    warm_up, compressed = table["bytes_per_worker"].diff().iloc[1] / 5, table["bytes_per_worker"].diff().iloc[2] / 5
+    assert warm_up == 2 * 2 * 20 * 4 / 3
+    assert compressed < warm_up
+    assert (table["excess_loss"] == table["loss"] - config().build()[0].optimal_loss).all()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_problem_runs_under_one_bit_adam(problem):
+    table = run(RunConfig(problem=problem, optimizer="one_bit_adam", hyper={"lr": 1e-3, "freeze_step": 3}, steps=6))
+    assert np.isfinite(table["loss"]).all()
+    assert table["frozen"].iloc[-1] == 1
+    assert np.isnan(table["excess_loss"]).all() or (table["excess_loss"] >= 0).all()
+
+
+def test_runs_are_reproducible_and_seeds_differ():
+    assert_equal(run(config(seed=1)), run(config(seed=1)))
+    assert run(config(seed=1))["loss"].iloc[-1] != run(config(seed=2))["loss"].iloc[-1]
+
+
+def test_two_optimizers_with_one_seed_start_at_one_point():
+    a, b = run(config(seed=4)), run(config(seed=4, optimizer="adam"))
+    assert a["loss"].iloc[0] == b["loss"].iloc[0]
+
+
+def test_a_run_that_diverges_ends_with_a_table():
+    wild = RunConfig(problem="rosenbrock", optimizer="sgd", hyper={"lr": 1e3}, steps=300, record_every=100)
+    table = run(wild)
+    assert table["step"].tolist() == [0, 100, 200, 300]
+    assert table["loss"].iloc[-1] > 1e30, "float32 gradients overflow and are skipped, the float64 loss is what it is"
+    assert table["skipped_steps"].iloc[-1] > 0
+
+
+def test_what_is_stored_comes_back_bit_for_bit(tmp_path):
+    store = RunStore(tmp_path)
+    table = run(config(seed=5))
+    assert store.get(config(seed=5)) is None
+    store.put(config(seed=5), table)
+    pd.testing.assert_frame_equal(store.get(config(seed=5)), table, check_exact=True, check_dtype=True)
+    manifest = json.loads((tmp_path / f"{config(seed=5).key()}.json").read_text())
+    assert RunConfig(**manifest["config"]) == config(seed=5)
+    assert manifest["versions"]["numpy"] == np.__version__
+    assert store.get(config(seed=6)) is None
+    assert set(store.get(config(seed=5, label="other name"))["label"]) == {"other name"}
+
+
+def test_the_key_changes_with_everything_that_matters(monkeypatch):
+    base = config()
+    others = [config(seed=1), config(optimizer="adam"), config(steps=13), config(record_every=4)]
+    assert len({c.key() for c in [base, *others]}) == 5
+    assert config(label="renamed").key() == base.key()
+    monkeypatch.setattr(CONFIG, "source_digest", lambda: "other source")
+    assert base.key() != others[0].key()
+    assert config().key() not in {c.key() for c in others}
+
+
+def test_damaged_files_count_as_nothing(tmp_path):
+    store = RunStore(tmp_path)
+    store.put(config(), run(config()))
+    whole = store.file(config()).read_text()
+    for damaged in (whole[: len(whole) // 2], "", "{}", whole.replace('"grad_norm_sq"', '"norm"')):
+        store.file(config()).write_text(damaged)
+        assert store.get(config()) is None
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    write_atomically(path, "old")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_a_sweep_computes_each_run_once_and_resumes(tmp_path, monkeypatch):
+    store, computed = RunStore(tmp_path), []
+
+    def spy(configs, *rest):
+        computed.append(len(configs))
+        return ((c, run(c)) for c in configs)
+
+    monkeypatch.setattr(SWEEP, "_compute", spy)
+    configs = [config(seed) for seed in range(3)]
+    first = sweep([*configs, configs[0]], store, console=QUIET)
+    second = sweep(configs, store, console=QUIET)
+    third = sweep([*configs, config(7)], store, console=QUIET)
+    assert computed == [3, 0, 1]
+    assert len(first) == 4 * 4
+    pd.testing.assert_frame_equal(first.iloc[: len(second)], second, check_exact=True)
+    assert set(third["seed"]) == {0, 1, 2, 7}
+
+
+def test_a_bad_configuration_is_found_before_anything_runs(tmp_path):
+    bad = RunConfig(problem="quadratic", optimizer="adam", hyper={"lr": -1})
+    with pytest.raises(ValueError, match="lr must be"):
+        sweep([config(), bad], RunStore(tmp_path), console=QUIET)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parallel_runs_are_the_serial_ones(tmp_path):
+    configs = [config(seed) for seed in range(4)]
+    serial = sweep(configs, RunStore(tmp_path / "a"), n_jobs=1, console=QUIET)
+    parallel = sweep(configs, RunStore(tmp_path / "b"), n_jobs=2, console=QUIET)
+    assert_equal(serial, parallel)
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from reference.experiments import RunConfig, RunStore, sweep
+configs = [RunConfig(problem="quadratic", optimizer="adam", hyper={"lr": 1e-3}, steps=2000 + 4000 * (s > 1), seed=s)
+           for s in range(8)]
+print("started", flush=True)
+sweep(configs, RunStore(Path(sys.argv[1])), n_jobs=1)
+"""
+
+
+def test_ctrl_c_keeps_finished_runs_and_leaves_no_half_of_one(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("*.json")):
+            assert time.monotonic() < deadline, "no run finished in a minute"
+            assert process.poll() is None, "the sweep ended before it could be interrupted"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) != 0
+    finally:
+        process.kill()
+        process.stdout.close()
+    kept = sorted(p.stem for p in tmp_path.glob("*.json"))
+    assert 1 <= len(kept) < 8
+    assert not list(tmp_path.glob(".*.part"))
+    store = RunStore(tmp_path)
+    for stem in kept:
+        stored = RunConfig(**json.loads((tmp_path / f"{stem}.json").read_text())["config"])
+        assert len(store.get(stored)) == stored.steps + 1
+
+
+def test_a_sweep_on_a_dask_scheduler(tmp_path):
+    """Workers in processes of their own; the tables come back here, and are the ones computed here."""
+    distributed = pytest.importorskip("distributed")
+    configs = [config(seed) for seed in range(3)]
+    with distributed.LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        local_directory=str(tmp_path / "dask"),
+    ) as cluster:
+        remote = sweep(configs, RunStore(tmp_path / "a"), scheduler=cluster.scheduler_address, console=QUIET)
+    assert_equal(remote, sweep(configs, RunStore(tmp_path / "b"), n_jobs=1, console=QUIET))
+
+
+def test_a_scheduler_that_does_not_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(SWEEP, "DASK_TIMEOUT", "1s")
+    with pytest.raises(ValueError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:1'"):
+        sweep([config()], RunStore(tmp_path), scheduler="tcp://127.0.0.1:1", console=QUIET)
