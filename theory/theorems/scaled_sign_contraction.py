@@ -171,8 +171,8 @@ L2 = Theorem(
         WrongVariant("l2 contracts already at phi = 1/4", lambda: not _l2_contracts_at(1 / 4)),
     ),
     laws=("L10", "C1", "C2"),
-    remarks="The paper's scale. Where phi <= 1/4 it is no contraction in the Euclidean norm; T5e shows what holds "
-    "instead (it contracts in the maximum norm).",
+    remarks="The paper's scale. Where phi <= 1/4 it is no contraction in the Euclidean norm; T5d shows what holds "
+    "instead (bounded errors in the maximum norm).",
 )
 
 THEOREMS = (L1, L2)
