@@ -11,6 +11,7 @@ Symbols are per coordinate; P is diagonal, so sums over coordinates keep every i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import sympy as sp
 
@@ -87,7 +88,7 @@ def distance_lemma(sign: int = 1, young: int = 2) -> tuple[Link, ...]:
         ),
         Link(
             "N independent workers: the variance of the mean is sigma^2/N",
-            sp.sympify(sp.Sum((noise / N) ** 2, (worker, 1, N)).doit()),
+            cast(sp.Expr, sp.Sum((noise / N) ** 2, (worker, 1, N)).doit()),
             noise**2 / N,
         ),
         Link(
