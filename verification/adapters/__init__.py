@@ -1,0 +1,1 @@
+"""Adapters: the protocol of ``protocol.py`` for implementations that exist."""

@@ -1,0 +1,1 @@
+"""The properties, one a file; each file defines ``PROPERTY`` and is found by ``verification.registry``."""

@@ -1,0 +1,165 @@
+"""What to implement to have your code checked: ``CollectiveUnderTest``, ``OptimizerUnderTest``, or both.
+
+All N workers are driven from one process; an adapter to processes or devices does its own talking. Arrays are NumPy
+float32, or float64 where the class says ``dtype = "float64"``. A collective in ten lines:
+
+    import numpy as np
+
+    class NoCompression:
+        scale = "l2"
+
+        def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
+            u_ND = buffers_ND + worker_errors_ND
+            output_D = u_ND.mean(axis=0) + server_error_D
+            return output_D, np.zeros_like(u_ND), np.zeros_like(server_error_D)
+
+``onebit verify`` finds that this one conserves everything (L1) and compresses nothing (L5).
+
+Optional class attributes, with their defaults:
+
+    dtype = "float32"            # or "float64"
+    scale = None                 # "l2" or "l1"; None: an optimizer obeys Hyper.scale, a collective uses "l2"
+    chunk_multiple = 8           # the chunk length is a multiple of this [C3]
+    server_chunks = None         # number of server chunks; None: one a worker
+    complement = "rounded"       # "subtracted": 1 - beta is formed from the float32 beta (theory.rounding)
+    max_workers = None           # the largest N that can be driven
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Scale = Literal["l1", "l2"]
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """Hyper-parameters of a run (SPEC section 2). A ``start`` that can't honour one raises NotImplementedError."""
+
+    lr: float = 1e-3
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    freeze_step: int = 2
+    scale: Scale = "l2"
+    variance_floor: float = 0.0
+    bias_correction: bool = False
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """State after ``step`` applied steps, as copies that later steps don't change.
+
+    Attributes:
+        params_ND: x, one row a worker (N, D), so that replicas can be compared [L6].
+        momentum_D: m-bar (D,); after the freeze the decoded server message [L5].
+        variance_D: v (D,); constant after the freeze [L4].
+        worker_errors_ND: delta_i (N, D).
+        server_error_D: delta-bar (D,), chunk j from worker j [C3].
+        step: applied steps; a skipped one does not count [C8].
+    """
+
+    params_ND: Array
+    momentum_D: Array
+    variance_D: Array
+    worker_errors_ND: Array
+    server_error_D: Array
+    step: int
+
+
+ARRAYS = ("params_ND", "momentum_D", "variance_D", "worker_errors_ND", "server_error_D")
+
+
+@runtime_checkable
+class CollectiveUnderTest(Protocol):
+    """A compressed all-reduce. Optional: ``bytes_per_worker()``, what each worker sent in the last call (N,)."""
+
+    def allreduce(self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array) -> tuple[Array, ...]:
+        """From buffers and errors to (output_D, new worker_errors_ND, new server_error_D)."""
+        ...
+
+
+@runtime_checkable
+class OptimizerUnderTest(Protocol):
+    """1-bit Adam. Optional: ``save() -> bytes`` and ``load(data, n_workers)``, called after ``start`` on a new instance."""
+
+    def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
+        """Begin a run at ``params_D`` (D,) with zero momentum, variance and errors."""
+        ...
+
+    def step(self, grads_ND: Array) -> None:
+        """One step from one gradient a worker (N, D)."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Copies of the state."""
+        ...
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a class says of itself by class attributes (see the module's docstring)."""
+
+    dtype: str = "float32"
+    scale: Scale | None = None
+    chunk_multiple: int = 8
+    server_chunks: int | None = None
+    complement: Literal["rounded", "subtracted"] = "rounded"
+    max_workers: int | None = None
+
+    @classmethod
+    def of(cls, under_test: type) -> Traits:
+        """Read the attributes.
+
+        Raises:
+            ValueError: one of them has a value that is not allowed; the message is one sentence.
+        """
+        values = {name: getattr(under_test, name, default) for name, default in vars(cls()).items()}
+        allowed = {"dtype": ("float32", "float64"), "scale": (None, "l1", "l2"), "complement": ("rounded", "subtracted")}
+        for name, choices in allowed.items():
+            if values[name] not in choices:
+                raise ValueError(f"{under_test.__name__}.{name} must be one of {choices}, got {values[name]!r}")
+        counts = ("chunk_multiple", "server_chunks", "max_workers")
+        for name in counts:
+            count = values[name]
+            if not (count is None and name != "chunk_multiple") and (not isinstance(count, int) or count < 1):
+                raise ValueError(f"{under_test.__name__}.{name} must be an integer >= 1, got {count!r}")
+        return cls(**values)
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """``dtype`` as NumPy's object."""
+        return np.dtype(self.dtype)
+
+    def chunks(self, dim: int, n_workers: int) -> list[slice]:
+        """The server chunks [C3]: equal lengths, a multiple of ``chunk_multiple``; trailing ones may be empty."""
+        n_chunks = n_workers if self.server_chunks is None else self.server_chunks
+        c = self.chunk_multiple * -(-dim // (self.chunk_multiple * n_chunks))
+        return [slice(min(j * c, dim), min((j + 1) * c, dim)) for j in range(n_chunks)]
+
+
+def levels(under_test: type) -> tuple[str, ...]:
+    """Which of the two protocols the class has the methods of: "collective", "optimizer".
+
+    Raises:
+        ValueError: neither, or an optimizer with a method missing; the message says which.
+    """
+    found = ["collective"] if callable(getattr(under_test, "allreduce", None)) else []
+    has = {name: callable(getattr(under_test, name, None)) for name in ("start", "step", "snapshot")}
+    if all(has.values()):
+        found.append("optimizer")
+    elif any(has.values()):
+        missing = ", ".join(f"{name}()" for name, there in has.items() if not there)
+        raise ValueError(f"{under_test.__name__} is an optimizer without {missing}: it needs start, step and snapshot")
+    if not found:
+        raise ValueError(
+            f"{under_test.__name__} has neither allreduce() nor start(), step() and snapshot(): "
+            "see verification/protocol.py for the ten lines it needs"
+        )
+    return tuple(found)

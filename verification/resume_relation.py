@@ -1,0 +1,48 @@
+"""Checkpoints as a relation: what must be equal, and what must be conserved, between a state and the one loaded from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from theory import rounding
+from verification.finding import Finding
+from verification.protocol import ARRAYS, Snapshot, Traits
+from verification.step_relation import same_bits
+from verification.tolerances import wide_slack
+
+
+def same_state(before: Snapshot, after: Snapshot, what: str) -> Iterator[Finding]:
+    """Bitwise equality of two states [L9]; the first array that differs."""
+    if before.step != after.step:
+        yield Finding("L9", "resume", f"{what}: step is {after.step}, must be {before.step}")
+        return
+    for name in ARRAYS:
+        if not same_bits(getattr(before, name), getattr(after, name)):
+            yield Finding("L9", "resume", f"{what}: {name} is another one")
+            return
+
+
+def resized(before: Snapshot, after: Snapshot, traits: Traits) -> Iterator[Finding]:
+    """N -> N': each new delta_i is the mean of the old ones, so Delta is conserved; the rest is kept bitwise [C11]."""
+    if after.step != before.step:
+        yield Finding("L9", "resize", f"resized: step is {after.step}, must be {before.step}")
+    for name in ("momentum_D", "variance_D", "server_error_D"):
+        if not same_bits(getattr(before, name), getattr(after, name)):
+            yield Finding("L9", "resize", f"resized: {name} changed")
+            return
+    for i, row_D in enumerate(after.params_ND):
+        if not same_bits(row_D, before.params_ND[0]):
+            yield Finding("L9", "resize", f"resized: worker {i} has other parameters")
+            return
+    if len(before.worker_errors_ND) == len(after.worker_errors_ND):
+        yield from same_state(before, after, "resized to the same number of workers")
+        return
+    old_ND = before.worker_errors_ND.astype(np.float64)
+    tolerance_D = rounding.average_tolerance(old_ND, traits.dtype) + wide_slack(*old_ND, operations=len(old_ND) + 2)
+    with np.errstate(all="ignore"):
+        wrong_ND = ~(np.abs(after.worker_errors_ND - old_ND.mean(axis=0)) <= tolerance_D)
+    for i, k in np.argwhere(wrong_ND)[:1]:
+        yield Finding("L9", "resize", f"resized: worker {i} has the error {after.worker_errors_ND[i, k]:.9g} at element {k}, the "
+                      f"mean of the old ones is {old_ND[:, k].mean():.9g}")
