@@ -19,7 +19,7 @@ class Algorithm:
     label: str
     optimizer: str
     color: str
-    dashes: tuple[float, ...] = ()
+    linestyle: Any = "solid"
     hyper: dict[str, Any] = field(default_factory=dict)
     needs_freeze_step: bool = False
 
@@ -27,11 +27,11 @@ class Algorithm:
 ADAM = Algorithm("Adam", "adam", "#000000", hyper={"bias_correction": False})
 ONE_BIT = Algorithm("1-bit Adam", "one_bit_adam", "#0072B2", needs_freeze_step=True)
 ONE_BIT_NO_FLOOR = Algorithm(
-    "1-bit Adam, no variance floor (κ = 0)", "one_bit_adam", "#56B4E9", (5, 2), {"variance_floor": 0.0}, True
+    "1-bit Adam, no variance floor (κ = 0)", "one_bit_adam", "#56B4E9", (0, (5, 2)), {"variance_floor": 0.0}, True
 )
-FROZEN = Algorithm("v frozen, 32 bits", "frozen_adam", "#009E73", (6, 1.5, 1, 1.5), needs_freeze_step=True)
-NO_FEEDBACK = Algorithm("1-bit, no error feedback", "one_bit_adam_no_feedback", "#D55E00", (1, 1), {}, True)
-NAIVE = Algorithm("naive error-compensated Adam", "naive_adam", "#CC79A7", (3, 1.5), {"bias_correction": False})
+FROZEN = Algorithm("v frozen, 32 bits", "frozen_adam", "#009E73", (0, (6, 1.5, 1, 1.5)), needs_freeze_step=True)
+NO_FEEDBACK = Algorithm("1-bit, no error feedback", "one_bit_adam_no_feedback", "#D55E00", (0, (1, 1)), {}, True)
+NAIVE = Algorithm("naive error-compensated Adam", "naive_adam", "#CC79A7", (0, (3, 1.5)), {"bias_correction": False})
 
 LINE_UP = (ADAM, ONE_BIT, ONE_BIT_NO_FLOOR, FROZEN, NO_FEEDBACK, NAIVE)
 

@@ -26,7 +26,7 @@ def configurations(scale: Scale) -> list[RunConfig]:
 
 
 def draw(table: pd.DataFrame) -> Canvas:
-    """The two panels."""
+    """Two panels: against steps and against bytes."""
     return loss_curves(
         table, LINE_UP, column="loss", ylabel="training loss (cross-entropy, nats)", freeze_step=FREEZE_STEP
     )
@@ -34,9 +34,15 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="convergence_digits_mlp",
-    title="Digits MLP",
-    beside="Tang et al. 2021, figure 4 (there: BERT), with the ablations of its CIFAR-10 comparison",
-    caption="TODO",
+    title="Digits MLP (64-128-64-10, D = 17,226, N = 8): Adam's steps for a fraction of the bytes",
+    beside="Tang et al. 2021, figures 1 and 4 (there: BERT), with the ablations of its CIFAR-10 comparison",
+    caption=(
+        "Training loss. 1-bit Adam lies on Adam with v frozen and nothing compressed: compression costs nothing, and "
+        "what is lost against Adam at the end is the price of freezing v early, at step 200. After the freeze a step "
+        "costs a thirtieth of the bytes. As published, without a variance floor (κ = 0), most seeds diverge within a "
+        "few steps of the freeze: coordinates behind units that rarely fire have a tiny v and are thrown far. Without "
+        "error feedback every seed diverges. Naive error-compensated Adam is more than ten times behind."
+    ),
     runs=configurations,
     draw=draw,
 )

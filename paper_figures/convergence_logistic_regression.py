@@ -26,7 +26,7 @@ def configurations(scale: Scale) -> list[RunConfig]:
 
 
 def draw(table: pd.DataFrame) -> Canvas:
-    """The two panels."""
+    """Two panels: against steps and against bytes."""
     return loss_curves(
         table, LINE_UP, column="excess_loss", ylabel="loss above the optimum, f(x) − f*", freeze_step=FREEZE_STEP
     )
@@ -34,9 +34,14 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="convergence_logistic_regression",
-    title="Logistic regression: 1-bit Adam follows Adam, without error feedback or with a compressed variance it does not",
+    title="Logistic regression (breast cancer, D = 31, N = 8): error feedback is what matters",
     beside="Tang et al. 2021, figure 4 (there: BERT), with the ablations of its CIFAR-10 comparison",
-    caption="TODO",
+    caption=(
+        "Loss above the optimum. 1-bit Adam, with or without a variance floor, lies on Adam and on Adam with v frozen: "
+        "neither freezing nor compressing costs a step. Without error feedback it stops improving at the freeze. The "
+        "naive variant keeps up here, for the problem is convex and small; the digits MLP shows where it does not. "
+        "With 31 parameters the scales that ride with the bits are half of the traffic, so the saving is small."
+    ),
     runs=configurations,
     draw=draw,
 )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter
+from numpy.typing import NDArray
 
 from paper_figures.algorithms import Algorithm
+
+Array = NDArray[Any]
 
 
 def loss_curves(
@@ -30,9 +34,11 @@ def loss_curves(
     # A run that left this window has diverged; the axis stays on the ones that did not.
     start = float(table.loc[table["step"] == 0, column].mean())
     for algorithm in algorithms:
-        rows = table[table["label"] == algorithm.label]
+        values_TS = by_step_and_seed(table, algorithm, column)
         for axes, x in ((by_step, "step"), (by_bytes, "bytes_per_worker")):
-            draw_band(axes, rows, x, column, algorithm, ceiling=3 * start)
+            x_T = by_step_and_seed(table, algorithm, x).mean(axis=1)
+            sent = slice(int(x != "step"), None)  # nothing is sent before step 1
+            draw_band(axes, x_T[sent], values_TS[sent], algorithm, ceiling=3 * start)
     by_step.axvline(freeze_step, color="#888888", linewidth=0.9, linestyle=":")
     by_step.annotate(
         "v frozen", (freeze_step, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -9), textcoords="offset points",
@@ -49,22 +55,22 @@ def loss_curves(
     return canvas
 
 
-def draw_band(axes: Axes, rows: pd.DataFrame, x: str, y: str, algorithm: Algorithm, ceiling: float) -> None:
-    """One line with its band; a cross where the first seed leaves the picture (``y > ceiling`` or not finite)."""
-    values_TS = rows.pivot_table(index="step", columns="seed", values=y, dropna=False).to_numpy(float)
-    x_T = rows.groupby("step")[x].mean().to_numpy(float)
-    gone_T = ~(values_TS <= ceiling).all(axis=1)
+def by_step_and_seed(table: pd.DataFrame, algorithm: Algorithm, column: str) -> Array:
+    """``column`` of one algorithm as (T, S): recorded steps, seeds."""
+    rows = table.query("label == @algorithm.label").sort_values(["step", "seed"])
+    return np.asarray(rows[column], float).reshape(rows["step"].nunique(), -1)
+
+
+def draw_band(axes: Axes, x_T: Array, values_TS: Array, algorithm: Algorithm, ceiling: float) -> None:
+    """One line with its band; a cross where the first seed leaves the picture (``value > ceiling`` or not finite)."""
+    gone_TS = ~(values_TS <= ceiling)
+    gone_T = gone_TS.any(axis=1)
     end = int(np.argmax(gone_T)) if gone_T.any() else len(x_T)
-    shown = slice(1 if x != "step" else 0, end)  # nothing is sent before step 1
-    mean_T = values_TS[shown].mean(axis=1)
-    label = algorithm.label
+    x_T, values_TS, label = x_T[:end], values_TS[:end], algorithm.label
     if gone_T.any():
-        n_gone = int((~(values_TS <= ceiling)).any(axis=0).sum())
-        label += f": diverges in {n_gone} of {values_TS.shape[1]}"
-    style = {"color": algorithm.color, "dashes": algorithm.dashes} if algorithm.dashes else {"color": algorithm.color}
-    axes.plot(x_T[shown], mean_T, label=label, **style)
-    axes.fill_between(
-        x_T[shown], values_TS[shown].min(axis=1), values_TS[shown].max(axis=1), color=algorithm.color, alpha=0.15, lw=0
-    )
-    if gone_T.any() and end > shown.start:
-        axes.plot(x_T[end - 1], mean_T[-1], marker="X", markersize=9, color=algorithm.color, markeredgecolor="white")
+        label += f": diverges in {gone_TS.any(axis=0).sum()} of {gone_TS.shape[1]}"
+    mean_T, low_T, high_T = values_TS.mean(axis=1), values_TS.min(axis=1), values_TS.max(axis=1)
+    axes.plot(x_T, mean_T, label=label, color=algorithm.color, linestyle=algorithm.linestyle)
+    axes.fill_between(x_T, low_T, high_T, color=algorithm.color, alpha=0.15, linewidth=0)
+    if gone_T.any() and end:
+        axes.plot(x_T[-1], mean_T[-1], "X", markersize=9, color=algorithm.color, markeredgecolor="white", zorder=5)

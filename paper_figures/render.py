@@ -46,6 +46,7 @@ def save(figure: PaperFigure, table: pd.DataFrame, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.style.context(STYLE):
         canvas = figure.draw(table)
+        canvas.suptitle(figure.title, x=0.01, ha="left", fontsize=11.5, fontweight="bold")
         for suffix in ("svg", "png"):
             canvas.savefig(folder / f"{figure.name}.{suffix}", metadata={"Date": None} if suffix == "svg" else None)
     write_atomically(folder / f"{figure.name}.csv", table.to_csv(index=False))

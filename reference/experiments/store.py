@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pandas as pd
@@ -21,15 +20,15 @@ from reference.experiments.run import COLUMNS, identify
 def write_atomically(path: Path, text: str) -> None:
     """Write ``text`` to ``path`` in one rename: readers see the old file or the whole new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=path.parent, prefix=".", suffix=".part", delete=False) as part:
-        try:
-            part.write(text)
-            part.flush()
-            os.fsync(part.fileno())
-        except BaseException:
-            os.unlink(part.name)
-            raise
-    os.replace(part.name, path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def manifest(config: RunConfig) -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""The front door: help, exit codes, one-line errors, files written by ``--json``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def onebit(*arguments, cwd=None, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "onebit", *arguments],
+        capture_output=True, text=True, cwd=cwd or ROOT, env=os.environ | environment, check=False, timeout=300,
+    )  # fmt: skip
+
+
+def test_help_lists_only_what_works():
+    shown = onebit("--help")
+    assert shown.returncode == 0
+    assert onebit().stdout == shown.stdout
+    listed = {line.split()[1] for line in shown.stdout.splitlines() if line.startswith("│ ") and line[2].islower()}
+    assert listed >= {"prove", "figures", "bench"}
+    for verb in listed:
+        verb_help = onebit(verb, "--help")
+        assert verb_help.returncode == 0, f"{verb} --help failed: {verb_help.stderr}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["draw"], "No such command 'draw'"),
+        (["figures", "mona_lisa"], "there is no figure 'mona_lisa'; there are convergence_"),
+        (["figures", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
+        (["figures", "--jobs", "0"], "Invalid value for '--jobs'"),
+        (["bench"], "Missing command"),
+        (["bench", "reference", "--workers", "0"], "Invalid value for '--workers'"),
+        (["bench", "reference", "--dim", "many"], "Invalid value for '--dim'"),
+        (["prove", "T99"], "T99"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_2(arguments, says):
+    result = onebit(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert says in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stderr.startswith("onebit: ")
+
+
+def test_bench_reference_measures_what_it_prints(tmp_path):
+    result = onebit("bench", "reference", "--workers", "3", "--dim", "20000", "--json", str(tmp_path / "b.json"))
+    assert result.returncode == 0, result.stderr
+    rows = json.loads((tmp_path / "b.json").read_text())
+    assert [row["scale"] for row in rows] == ["l2", "l1"]
+    for row in rows:
+        assert row["multiple"] == row["step_seconds"] / row["add_seconds"] > 0
+        assert f"{row['step_seconds'] * 1e3:.2f}" in result.stdout
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = onebit("bench", "reference", "--dim", "1000", "--json", str(tmp_path / "file" / "b.json"))
+    assert result.returncode == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert "file" in result.stderr
