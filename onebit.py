@@ -9,6 +9,7 @@ import typer
 
 import reference.bench
 from paper_figures.cli import figures
+from theory.cli import prove
 
 USAGE_ERROR: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 """What typer raises for a wrong call; newer typers carry click inside them, so it can't be imported from there."""
@@ -20,6 +21,7 @@ app = typer.Typer(
     help="The reference toolkit for [bold]1-bit Adam[/bold]: communication-efficient distributed Adam.\n\n"
     "Exit status: 0 it holds, 1 something was found false, 2 the call was wrong (one line says why).",
 )
+app.command()(prove)
 app.command()(figures)
 bench = typer.Typer(help="Measure speed on this machine, beside the bytes that must move.")
 bench.command("reference")(reference.bench.reference)
@@ -32,6 +34,9 @@ def main() -> None:
         status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except USAGE_ERROR as error:
         print(f"onebit: {error.format_message()}", file=sys.stderr)  # noqa: T201
+        status = 2
+    except OSError as error:  # a file that can't be read or written, a full disk: the message names it
+        print(f"onebit: {error}", file=sys.stderr)  # noqa: T201
         status = 2
     except (typer.Abort, KeyboardInterrupt):
         print("onebit: interrupted; finished runs are kept, the same call goes on from there", file=sys.stderr)  # noqa: T201

@@ -50,7 +50,7 @@ def test_a_wrong_call_is_one_line_and_exit_2(arguments, says):
     assert result.stdout == ""
     assert says in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
-    assert result.stderr.startswith("onebit: ")
+    assert result.stderr.startswith("onebit")
 
 
 def test_bench_reference_measures_what_it_prints(tmp_path):
