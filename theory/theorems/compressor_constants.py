@@ -40,7 +40,8 @@ def proof() -> tuple[Link, ...]:
         Link("p-sparse Gaussian: phi = 2p/pi", (density * gaussian[0]) ** 2 / (density * gaussian[1]),
              CLOSED_FORMS["sparse"]),
         Link("one-hot: phi = 1/d", sp.Integer(1) ** 2 / (dim * 1), CLOSED_FORMS["one-hot"]),
-        Link("sparse Gaussian: l2 contracts exactly for p > pi/8", replaced(CLOSED_FORMS["sparse"], {density: sp.pi / 8}),
+        Link("sparse Gaussian: l2 contracts exactly for p > pi/8",
+             replaced(CLOSED_FORMS["sparse"], {density: sp.pi / 8}),
              sp.Rational(1, 4)),
     )  # fmt: skip
 

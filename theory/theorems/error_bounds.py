@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from itertools import chain
+from typing import cast
 
 import sympy as sp
 
@@ -56,6 +57,10 @@ def _minors(rate: sp.Expr = RATE) -> tuple[list[list[sp.Expr]], tuple[sp.Poly, s
     return [[entry.as_expr() for entry in row] for row in cleared], (m11, second, third)
 
 
+def _determinant(rows: list[list[sp.Expr]]) -> sp.Expr:
+    return cast(sp.Expr, sp.Matrix(rows).det(method="berkowitz"))
+
+
 def _minor_links(rate: sp.Expr = RATE) -> tuple[Link, ...]:
     matrix, minors = _minors(rate)
     names = ("first", "second", "third")
@@ -63,7 +68,7 @@ def _minor_links(rate: sp.Expr = RATE) -> tuple[Link, ...]:
         Link(
             f"{name} leading minor: every coefficient is non-negative in the odds b_1, a > 0",
             sp.Integer(0),
-            sp.sympify(sp.Matrix([row[:size] for row in matrix[:size]]).det(method="berkowitz")),
+            _determinant([row[:size] for row in matrix[:size]]),
             slack=tuple(
                 coefficient * sp.prod((beta1_odds**i, contraction_odds**j)) for (i, j), coefficient in minor.terms()
             ),
