@@ -58,7 +58,7 @@ def loss_curves(
 def by_step_and_seed(table: pd.DataFrame, algorithm: Algorithm, column: str) -> Array:
     """``column`` of one algorithm as (T, S): recorded steps, seeds."""
     rows = table.query("label == @algorithm.label").sort_values(["step", "seed"])
-    return np.asarray(rows[column], float).reshape(rows["step"].nunique(), -1)
+    return np.asarray(rows[column], float).reshape(len(set(rows["step"])), -1)
 
 
 def draw_band(axes: Axes, x_T: Array, values_TS: Array, algorithm: Algorithm, ceiling: float) -> None:
