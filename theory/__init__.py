@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from theory import rounding
     from theory.registry import all_theorems, select
     from theory.theorem import Certificate, Theorem
+    from theory.theorems.variance_floor import variance_floor
 
 _HOME = {
     "Certificate": "theory.theorem",
     "Theorem": "theory.theorem",
     "all_theorems": "theory.registry",
     "select": "theory.registry",
+    "variance_floor": "theory.theorems.variance_floor",
 }
 
-__all__ = ["Certificate", "Theorem", "all_theorems", "rounding", "select"]
+__all__ = ["Certificate", "Theorem", "all_theorems", "rounding", "select", "variance_floor"]
 
 
 def __getattr__(name: str) -> Any:
