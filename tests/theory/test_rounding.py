@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from theory import rounding as R
+from theory import rounding
 
 FORMATS = ["float64", "float32", "bfloat16", "float16"]
 NARROW = FORMATS[1:]
@@ -16,18 +16,18 @@ NARROW = FORMATS[1:]
 def samples(dtype: str, count: int, seed: int) -> np.ndarray:
     """Numbers of ``dtype``: Gaussian, all exponents down to subnormals, zeros, powers of two and their neighbours."""
     rng = np.random.default_rng(seed)
-    precision, low = R.FORMATS[dtype]
+    precision, low = rounding.FORMATS[dtype]
     gaussian = rng.standard_normal(count)
     exponents = rng.integers(max(low - precision, -320), 8, count)
     spread = gaussian * 2.0**exponents
     edge = np.ldexp(1 + rng.integers(-2, 3, count) * 2.0**-precision, rng.integers(-6, 6, count))
     kind = rng.integers(0, 8, count)
     mixed = np.select([kind == 0, kind == 1, kind == 2], [spread, edge * rng.choice([-1, 1], count), 0.0], gaussian)
-    return R.round_to(mixed, dtype)
+    return rounding.round_to(mixed, dtype)
 
 
 def stored(value: float, dtype: str) -> float:
-    return float(R.round_to(value, dtype))
+    return float(rounding.round_to(value, dtype))
 
 
 def exactly(function, *arrays):
@@ -48,21 +48,21 @@ def test_round_to_agrees_with_the_hardware(dtype):
         torch = pytest.importorskip("torch")
         single = values.astype(np.float32)
         expected = torch.from_numpy(single).to(torch.bfloat16).double().numpy()
-        np.testing.assert_array_equal(R.round_to(single.astype(np.float64), dtype), expected)
+        np.testing.assert_array_equal(rounding.round_to(single.astype(np.float64), dtype), expected)
     else:
-        np.testing.assert_array_equal(R.round_to(values, dtype), values.astype(dtype).astype(np.float64))
+        np.testing.assert_array_equal(rounding.round_to(values, dtype), values.astype(dtype).astype(np.float64))
 
 
 def test_constants():
     for dtype in ("float64", "float32", "float16"):
         info = np.finfo(dtype)
-        assert R.unit_roundoff(dtype) == info.eps / 2
-        assert R.smallest_subnormal(dtype) == info.smallest_subnormal
-    assert R.unit_roundoff("bfloat16") == 2.0**-8
+        assert rounding.unit_roundoff(dtype) == info.eps / 2
+        assert rounding.smallest_subnormal(dtype) == info.smallest_subnormal
+    assert rounding.unit_roundoff("bfloat16") == 2.0**-8
     with pytest.raises(ValueError, match="no bound for"):
-        R.gamma(2**24, "float32")
+        rounding.gamma(2**24, "float32")
     with pytest.raises(ValueError, match="unknown dtype"):
-        R.unit_roundoff("int8")
+        rounding.unit_roundoff("int8")
 
 
 @pytest.mark.parametrize("beta1", [0.0, 0.3, 0.5, 0.9, 0.999])
@@ -70,20 +70,20 @@ def test_constants():
 def test_momentum_in_every_form(dtype, beta1):
     """A million inputs a format: plain, fused and lerp; float64 oracle plus its own tolerance."""
     m, g, e = (samples(dtype, 100_000, seed) for seed in (1, 2, 3))
-    g[::7] = R.round_to(-beta1 / (1 - beta1) * m[::7], dtype)  # cancellation
+    g[::7] = rounding.round_to(-beta1 / (1 - beta1) * m[::7], dtype)  # cancellation
     b, c = stored(beta1, dtype), stored(1 - beta1, dtype)
-    rounded = lambda x: R.round_to(x, dtype)  # noqa: E731
-    plain = rounded(rounded(b * m) + rounded(c * g))
-    fused = rounded(rounded(b * m) + c * g)  # c*g is exact in float64
-    gap = rounded(g - m)
-    lerp = rounded(m + rounded(c * gap)) if beta1 > 0.5 else rounded(g - rounded(stored(1 - c, dtype) * gap))
+    nearest = lambda x: rounding.round_to(x, dtype)  # noqa: E731
+    plain = nearest(nearest(b * m) + nearest(c * g))
+    fused = nearest(nearest(b * m) + c * g)  # c*g is exact in float64
+    gap = nearest(g - m)
+    lerp = nearest(m + nearest(c * gap)) if beta1 > 0.5 else nearest(g - nearest(stored(1 - c, dtype) * gap))
     oracle = beta1 * m + (1 - beta1) * g + e
-    wide = R.momentum_tolerance(m, g, e, beta1, "float64")
+    wide = rounding.momentum_tolerance(m, g, e, beta1, "float64")
     for moment, form in ((plain, "product"), (fused, "product"), (lerp, "lerp")):
-        computed = rounded(moment + e)
-        within(np.abs(computed - oracle), R.momentum_tolerance(m, g, e, beta1, dtype, form=form) + wide)
-        assert np.all(np.abs(computed - oracle) <= R.momentum_tolerance(m, g, e, beta1, dtype) + wide)
-        sure = R.sign_is_determined(oracle, R.momentum_tolerance(m, g, e, beta1, dtype) + wide)
+        computed = nearest(moment + e)
+        within(np.abs(computed - oracle), rounding.momentum_tolerance(m, g, e, beta1, dtype, form=form) + wide)
+        assert np.all(np.abs(computed - oracle) <= rounding.momentum_tolerance(m, g, e, beta1, dtype) + wide)
+        sure = rounding.sign_is_determined(oracle, rounding.momentum_tolerance(m, g, e, beta1, dtype) + wide)
         np.testing.assert_array_equal((computed >= 0)[sure], (oracle >= 0)[sure])
         assert sure.mean() > 0.5
 
@@ -95,15 +95,15 @@ def test_momentum_in_float64_against_fractions(beta1):
     computed = (beta1 * m + (1 - beta1) * g) + e
     b = Fraction(beta1)
     error = exactly(lambda m, g, e, u: abs(b * m + (1 - b) * g + e - u), m, g, e, computed)
-    within(error, R.momentum_tolerance(m, g, e, beta1, "float64"))
+    within(error, rounding.momentum_tolerance(m, g, e, beta1, "float64"))
 
 
 def test_one_minus_a_rounded_beta_needs_the_subtracted_complement():
     g = np.float32(1.0)
     computed = float((np.float32(1) - np.float32(0.999)) * g)
     error = abs(computed - (1 - 0.999))
-    assert error > R.momentum_tolerance(0.0, 1.0, 0.0, 0.999, "float32")
-    assert error <= R.momentum_tolerance(0.0, 1.0, 0.0, 0.999, "float32", complement="subtracted")
+    assert error > rounding.momentum_tolerance(0.0, 1.0, 0.0, 0.999, "float32")
+    assert error <= rounding.momentum_tolerance(0.0, 1.0, 0.0, 0.999, "float32", complement="subtracted")
 
 
 @pytest.mark.parametrize("kind", ["l1", "l2"])
@@ -111,7 +111,7 @@ def test_one_minus_a_rounded_beta_needs_the_subtracted_complement():
 def test_scale_in_several_orders(kind, dtype):
     rng = np.random.default_rng(7)
     for dim in (1, 2, 3, 8, 100, 1000):
-        u = R.round_to(rng.standard_normal((300, dim)) * 2.0 ** rng.integers(-12, 6, (300, 1)), dtype).astype(
+        u = rounding.round_to(rng.standard_normal((300, dim)) * 2.0 ** rng.integers(-12, 6, (300, 1)), dtype).astype(
             np.float32
         )
         terms = np.abs(u) if kind == "l1" else u * u
@@ -122,13 +122,15 @@ def test_scale_in_several_orders(kind, dtype):
         while tree.shape[1] > 1:
             tree = np.pad(tree, ((0, 0), (0, tree.shape[1] % 2)))
             tree = tree[:, ::2] + tree[:, 1::2]
-        for total, depth in ((sequential, dim - 1), (tree[:, 0], R.tree_depth(dim)), (sequential, None)):
+        for total, depth in ((sequential, dim - 1), (tree[:, 0], rounding.tree_depth(dim)), (sequential, None)):
             mean = total / np.float32(dim)
             by_root = np.sqrt(total) * (np.float32(1) / np.sqrt(np.float32(dim)))
             for scale in [mean] if kind == "l1" else [np.sqrt(mean), by_root]:
-                error = np.abs(R.round_to(scale, dtype) - exact)
-                tolerance = R.scale_tolerance(wide, kind, dtype, depth)
-                assert np.all(error <= tolerance + R.scale_tolerance(wide, kind, "float64", accumulator="float64"))
+                error = np.abs(rounding.round_to(scale, dtype) - exact)
+                tolerance = rounding.scale_tolerance(wide, kind, dtype, depth)
+                assert np.all(
+                    error <= tolerance + rounding.scale_tolerance(wide, kind, "float64", accumulator="float64")
+                )
                 if dim == 3:
                     assert (error / tolerance).max() >= 0.1
 
@@ -136,11 +138,11 @@ def test_scale_in_several_orders(kind, dtype):
 def test_scale_of_tiny_inputs_and_of_none():
     u = np.full((1, 16), 1e-23, dtype=np.float32)
     computed = np.sqrt((u * u).mean(1, dtype=np.float32))
-    assert abs(computed - u[0, 0]) <= R.scale_tolerance(u, "l2", "float32")
-    assert R.scale_tolerance(np.zeros((2, 3)), "l2", "float32").tolist() == [0.0, 0.0]
-    assert R.scale_tolerance(np.zeros((2, 0)), "l1", "float32").tolist() == [0.0, 0.0]
+    assert abs(computed - u[0, 0]) <= rounding.scale_tolerance(u, "l2", "float32")
+    assert rounding.scale_tolerance(np.zeros((2, 3)), "l2", "float32").tolist() == [0.0, 0.0]
+    assert rounding.scale_tolerance(np.zeros((2, 0)), "l1", "float32").tolist() == [0.0, 0.0]
     with pytest.raises(ValueError, match="unknown scale"):
-        R.scale_tolerance(np.ones(3), "l3", "float32")  # pyright: ignore[reportArgumentType]
+        rounding.scale_tolerance(np.ones(3), "l3", "float32")  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("kind", ["l1", "l2"])
@@ -149,19 +151,19 @@ def test_scale_moves_by_at_most_the_scale_of_the_perturbation(kind):
     u, wobble = rng.standard_normal((2_000, 5)), 10.0 ** rng.uniform(-8, 0, (2_000, 5))
     moved = u + wobble * rng.uniform(-1, 1, u.shape)
     scale = (lambda x: np.abs(x).mean(1)) if kind == "l1" else (lambda x: np.sqrt((x * x).mean(1)))
-    tolerance = R.scale_tolerance(u, kind, "float64", accumulator="float64", u_tolerance=wobble)
+    tolerance = rounding.scale_tolerance(u, kind, "float64", accumulator="float64", u_tolerance=wobble)
     within(np.abs(scale(moved) - scale(u)), tolerance)
 
 
 @pytest.mark.parametrize("dtype", NARROW)
 def test_error_is_rounded_once(dtype):
     u, s = samples(dtype, 200_000, 9), np.abs(samples(dtype, 200_000, 10))
-    computed = R.round_to(np.where(u >= 0, u - s, u + s), dtype)
+    computed = rounding.round_to(np.where(u >= 0, u - s, u + s), dtype)
     exact = np.where(u >= 0, u - s, u + s)
     fine = (
         np.abs(np.log2(np.maximum(np.abs(u), 1e-300)) - np.log2(np.maximum(s, 1e-300))) < 28
     )  # u - s exact in float64
-    within(np.abs(computed - exact)[fine], R.error_tolerance(u, s, dtype)[fine])
+    within(np.abs(computed - exact)[fine], rounding.error_tolerance(u, s, dtype)[fine])
     near = (np.abs(u) <= 2 * s) & (s <= 2 * np.abs(u))
     np.testing.assert_array_equal(computed[near], exact[near])
 
@@ -176,13 +178,13 @@ def test_server_mean_before_and_after(dtype):
         server_error = samples(dtype, 5_000, 13)
         weight, total, before = stored(1 / n, dtype), np.zeros(5_000), np.zeros(5_000)
         for scale, sign in zip(scales, signs, strict=True):
-            total = R.round_to(total + scale * sign, dtype)
-            before = R.round_to(before + stored(weight * scale, dtype) * sign, dtype)
+            total = rounding.round_to(total + scale * sign, dtype)
+            before = rounding.round_to(before + stored(weight * scale, dtype) * sign, dtype)
         exact = (scales[:, None] * signs).sum(0) / n + server_error
-        tolerance = R.mean_tolerance(scales, server_error, dtype)
-        allowed = tolerance + R.mean_tolerance(scales, server_error, "float64")
-        for mean in (R.round_to(weight * total, dtype), R.round_to(total / n, dtype), before):
-            error = np.abs(R.round_to(mean + server_error, dtype) - exact)
+        tolerance = rounding.mean_tolerance(scales, server_error, dtype)
+        allowed = tolerance + rounding.mean_tolerance(scales, server_error, "float64")
+        for mean in (rounding.round_to(weight * total, dtype), rounding.round_to(total / n, dtype), before):
+            error = np.abs(rounding.round_to(mean + server_error, dtype) - exact)
             assert np.all(error <= allowed)
             reached = max(reached, (error[tolerance > 0] / tolerance[tolerance > 0]).max())
     assert reached >= 0.1
@@ -192,7 +194,10 @@ def test_gradient_average():
     values = samples("float32", 8 * 4_000, 14).reshape(8, 4_000).astype(np.float32)
     computed = values.mean(0, dtype=np.float32)
     exact = exactly(lambda *row: sum(row) / 8, *values)
-    within(np.abs(computed - exact), R.average_tolerance(values, "float32") + R.average_tolerance(values, "float64"))
+    within(
+        np.abs(computed - exact),
+        rounding.average_tolerance(values, "float32") + rounding.average_tolerance(values, "float64"),
+    )
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
@@ -200,9 +205,9 @@ def test_gradient_average():
 def test_apply_in_every_order(dtype, weight_decay):
     count, lr, eps = 100_000, 1e-3, 1e-8
     rng = np.random.default_rng(15)
-    x, m = R.round_to(samples(dtype, count, 16) * 2.0**-10, dtype), samples(dtype, count, 17)
-    v = R.round_to(samples("float32", count, 18) ** 2 + rng.choice([0.0, 1e-6], count), dtype)
-    r = lambda value: R.round_to(value, dtype)  # noqa: E731
+    x, m = rounding.round_to(samples(dtype, count, 16) * 2.0**-10, dtype), samples(dtype, count, 17)
+    v = rounding.round_to(samples("float32", count, 18) ** 2 + rng.choice([0.0, 1e-6], count), dtype)
+    r = lambda value: rounding.round_to(value, dtype)  # noqa: E731
     one_lr, one_eps, one_decay = (stored(value, dtype) for value in (lr, eps, weight_decay))
     denominator = r(r(np.sqrt(v)) + one_eps)
     by_reciprocal, by_division = r(r(1 / denominator) * m), r(m / denominator)
@@ -211,7 +216,7 @@ def test_apply_in_every_order(dtype, weight_decay):
     twice = r(r(x - r(one_lr * by_division)) - r(r(one_lr * one_decay) * x))
     exact = x - lr * (m / (np.sqrt(v) + eps) + weight_decay * x)
     settings = {"lr": lr, "eps": eps, "weight_decay": weight_decay}
-    allowed = R.apply_tolerance(x, m, v, **settings, dtype=dtype) + R.apply_tolerance(
+    allowed = rounding.apply_tolerance(x, m, v, **settings, dtype=dtype) + rounding.apply_tolerance(
         x, m, v, **settings, dtype="float64"
     )
     for computed in (bracket, adamw, twice):
@@ -232,7 +237,9 @@ def test_torch_adam_and_numpy_adam_agree_step_by_step(dtype, weight_decay):
     best = np.zeros(3)
     for step in range(1, 13):
         g = (rng.standard_normal(x.size) * 10.0 ** rng.integers(-6, 1, x.size)).astype(dtype)
-        tolerance = R.adam_step_tolerance(x, m, v, g, **settings, weight_decay=weight_decay, step=step, dtype=dtype)
+        tolerance = rounding.adam_step_tolerance(
+            x, m, v, g, **settings, weight_decay=weight_decay, step=step, dtype=dtype
+        )
         parameter.grad = torch.from_numpy(g.copy())
         optimizer.step()
         new_m, new_v = 0.9 * m + (1 - 0.9) * g, 0.999 * v + (1 - 0.999) * (g * g)

@@ -28,7 +28,7 @@ def proof_contraction() -> tuple[Link, ...]:
              beta1 * u + (1 - beta1) * (error + grad)),
         Link("||u|| = G/(1-q) - p reproduces itself, gradients G - r",
              (1 - share) * (reach - short) + share * (q * (reach - short) + size - less), reach,
-             (sp.factor((1 - share + share * q) * short), share * less)),
+             ((1 - share) * short, share * q * short, share * less)),
         inequality("and it is above the first u, n G", share * size, reach),
         Link("errors: q G/(1-q)", q * reach, q * size / (1 - q)),
     )  # fmt: skip
