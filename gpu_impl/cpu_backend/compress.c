@@ -1,0 +1,87 @@
+// One worker's compression in one pass: u <- (1-beta1) g + beta1 m-bar + (u - s sign(u)), its signs, and its norm.
+
+#include "vector.h"
+
+typedef struct {
+    float factor, beta, complement, old_scale, shared_scale;
+    int type, first;
+} job;
+
+// LANES elements: returns the new u, counts gradients that arrive at dead coordinates.
+INLINE floats new_u(floats g, floats u, bits_t shared_bits, job j, ints *ignored) {
+    ints dead = is_marked(u);
+    *ignored -= dead & (g != 0);  // a true lane is -1
+    floats momentum = j.first ? u : spread(shared_bits, j.shared_scale);
+    floats error = j.first ? all(0) : u - spread(signs(u), j.old_scale);
+    floats sum = (j.complement * (g * j.factor) + j.beta * momentum) + error;
+    return marked_where(dead, sum + 0.0f);
+}
+
+// Elements [from, to) of a chunk; grad, u and the rows begin at the chunk.
+INLINE double block(const void *grad, float *u, const uint8_t *shared, uint8_t *row, int64_t from, int64_t to, int l1,
+                    job j, int64_t *n_ignored) {
+    double sums[8] = {0};
+    ints ignored = {0};
+    for (int64_t tile = from; tile < to; tile += TILE) {
+        int64_t i = tile, end = least(tile + TILE, to);
+        for (; i + LANES <= end; i += LANES) {
+            floats u_new = new_u(load_as(grad, i, j.type), load(u + i), load_bits(shared + i / 8), j, &ignored);
+            store(u + i, u_new);
+            store_bits(row + i / 8, signs(u_new));
+        }
+        add_norm(u + tile, i - tile, l1, sums);
+        if (i < end) {  // the tail of the chunk: padding is dead, so it adds nothing; its bits are sent as 0
+            int64_t n = end - i;
+            char g[4 * LANES] = {0};
+            float padded[LANES];
+            bits_t bits = 0;
+            memcpy(g, (const char *)grad + i * size_of(j.type), (size_t)(n * size_of(j.type)));
+            store(padded, (floats)((ints){0} + MARK));
+            memcpy(padded, u + i, (size_t)n * 4);
+            memcpy(&bits, shared + i / 8, (size_t)((n + 7) / 8));
+            floats u_new = new_u(load_as(g, 0, j.type), load(padded), bits, j, &ignored);
+            store(padded, u_new);
+            add_norm(padded, LANES, l1, sums);
+            bits = signs(u_new) & (bits_t)((1u << n) - 1);
+            memcpy(u + i, padded, (size_t)n * 4);
+            memcpy(row + i / 8, &bits, (size_t)((n + 7) / 8));
+        }
+    }
+    for (int k = 0; k < LANES; k++) *n_ignored += ignored[k];
+    return total(sums);
+}
+
+// partials: one double for each block of each chunk.
+API void onebit_compress(const void *grad, int type, float *u, float *u_scale, const uint8_t *shared, uint8_t *message,
+                         const int64_t *live, int64_t *ignored, const float *step, int64_t dim, int64_t chunk,
+                         int64_t row_bytes, int64_t n_chunks, float beta, float complement, int l1, int first,
+                         double *partials, int threads) {
+    if (is_skipped(step)) return;
+    int64_t per_chunk = blocks_of(chunk), n_ignored = 0;
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : n_ignored)
+    for (int64_t b = 0; b < n_chunks * per_chunk; b++) {
+        int64_t c = b / per_chunk, start = c * chunk, from = b % per_chunk * BLOCK;
+        int64_t to = least(least(from + BLOCK, chunk), dim - start);
+        partials[b] = 0;
+        if (from >= to) continue;
+        const void *g = (const char *)grad + start * size_of(type);
+        const uint8_t *row_in = shared + c * row_bytes;
+        uint8_t *row = message + c * row_bytes;
+        job j = {step[GRADIENT_FACTOR], beta, complement, *u_scale, scale_in(row_in, row_bytes), type, first};
+        // One copy of the loop for each case, with the choices resolved at compile time.
+#define RUN(TYPE, FIRST, L1)                                                                   \
+    if (type == TYPE && first == FIRST && l1 == L1) {                                          \
+        j.type = TYPE, j.first = FIRST;                                                        \
+        partials[b] = block(g, u + start, row_in, row, from, to, L1, j, &n_ignored);           \
+    }
+        RUN(F32, 0, 0) RUN(F32, 0, 1) RUN(F32, 1, 0) RUN(F32, 1, 1)
+        RUN(BF16, 0, 0) RUN(BF16, 0, 1) RUN(BF16, 1, 0) RUN(BF16, 1, 1)
+        RUN(F16, 0, 0) RUN(F16, 0, 1) RUN(F16, 1, 0) RUN(F16, 1, 1)
+#undef RUN
+    }
+    int64_t all_live = 0;
+    for (int64_t c = 0; c < n_chunks; c++) all_live += live[c];
+    *u_scale = scale_from(partials, n_chunks * per_chunk, all_live, l1);
+    for (int64_t c = 0; c < n_chunks; c++) put_scale(message + c * row_bytes, row_bytes, *u_scale);
+    *ignored += n_ignored;
+}

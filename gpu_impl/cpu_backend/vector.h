@@ -1,0 +1,174 @@
+// Vectors of LANES floats, signs as bits, and the number formats: all that the kernels share.
+//
+// The vector extensions of GCC and Clang give arithmetic on every instruction set; only turning a comparison into bits
+// and converting half precision are spelled out where the hardware has an instruction for it. Build flags switch the
+// contraction to fused multiply-adds off, so that each operation is one rounding, as in NumPy.
+
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+#define LANES 16
+typedef uint16_t bits_t;
+#else
+#define LANES 8
+typedef uint8_t bits_t;
+#endif
+
+#define BLOCK 16384  // elements of one task and of one partial sum: fixed, so that sums don't depend on the threads
+#define TILE 256     // elements that stay in the first-level cache between computing u and summing its squares
+#define API __attribute__((visibility("default")))
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t ints __attribute__((vector_size(4 * LANES)));
+enum { F32, BF16, F16 };                                                  // as in build.py
+enum { LR, WEIGHT_DECAY, MOMENTUM_CORRECTION, VARIANCE_CORRECTION, GRADIENT_FACTOR };  // as in step_scalars.py
+
+#define MARK INT32_MIN  // the bit pattern of -0.0: a dead coordinate
+
+INLINE int is_skipped(const float *step) { return isnan(step[GRADIENT_FACTOR]); }
+INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t blocks_of(int64_t n) { return (n + BLOCK - 1) / BLOCK; }
+
+INLINE floats load(const float *from) {
+    floats v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+INLINE void store(float *to, floats v) { memcpy(to, &v, sizeof v); }
+INLINE ints as_ints(floats v) { return (ints)v; }
+INLINE floats all(float x) { return x - (floats){0}; }  // keeps the sign of -0.0
+INLINE floats choose(ints where, floats a, floats b) { return (floats)((as_ints(a) & where) | (as_ints(b) & ~where)); }
+INLINE ints is_marked(floats v) { return as_ints(v) == MARK; }
+INLINE floats marked_where(ints dead, floats v) { return (floats)((as_ints(v) & ~dead) | (dead & MARK)); }
+
+INLINE floats root(floats v) {
+#if LANES == 16
+    return (floats)_mm512_sqrt_ps((__m512)v);
+#elif defined(__AVX__)
+    return (floats)_mm256_sqrt_ps((__m256)v);
+#else
+    for (int k = 0; k < LANES; k++) v[k] = sqrtf(v[k]);
+    return v;
+#endif
+}
+
+// Bit k: v[k] >= 0. So both zeros are 1 [C2] and NaN is 0.
+INLINE bits_t signs(floats v) {
+#if LANES == 16
+    return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_GE_OQ);
+#elif defined(__AVX__)
+    return (bits_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)v, _mm256_setzero_ps(), _CMP_GE_OQ));
+#else
+    bits_t bits = 0;
+    for (int k = 0; k < LANES; k++) bits |= (bits_t)((v[k] >= 0) << k);
+    return bits;
+#endif
+}
+
+// +s where the bit is 1, -s where it is 0.
+INLINE floats spread(bits_t bits, float s) {
+#if LANES == 16
+    return (floats)_mm512_mask_blend_ps(bits, _mm512_set1_ps(-s), _mm512_set1_ps(s));
+#else
+    const ints lane = {1, 2, 4, 8, 16, 32, 64, 128};
+    return choose((((ints){0} + bits) & lane) != 0, all(s), all(-s));
+#endif
+}
+
+INLINE bits_t load_bits(const uint8_t *from) {
+    bits_t bits;
+    memcpy(&bits, from, sizeof bits);
+    return bits;
+}
+
+INLINE void store_bits(uint8_t *to, bits_t bits) { memcpy(to, &bits, sizeof bits); }
+
+INLINE float scale_in(const uint8_t *row, int64_t row_bytes) {
+    float s;
+    memcpy(&s, row + row_bytes - sizeof s, sizeof s);
+    return s;
+}
+
+INLINE void put_scale(uint8_t *row, int64_t row_bytes, float s) { memcpy(row + row_bytes - sizeof s, &s, sizeof s); }
+
+INLINE int size_of(int type) { return type == F32 ? 4 : 2; }
+
+INLINE floats load_as(const void *from, int64_t i, int type) {
+    if (type == F32) return load((const float *)from + i);
+    typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+    halves h;
+    memcpy(&h, (const uint16_t *)from + i, sizeof h);
+    if (type == BF16) return (floats)(__builtin_convertvector(h, ints) << 16);
+#if LANES == 16
+    return (floats)_mm512_cvtph_ps((__m256i)h);
+#elif defined(__F16C__)
+    return (floats)_mm256_cvtph_ps((__m128i)h);
+#else
+    floats v;
+    for (int k = 0; k < LANES; k++) {
+        _Float16 x;
+        memcpy(&x, (const uint16_t *)from + i + k, sizeof x);
+        v[k] = (float)x;
+    }
+    return v;
+#endif
+}
+
+// Round to nearest even. NaN stays NaN.
+INLINE void store_as(void *to, int64_t i, floats v, int type) {
+    if (type == F32) {
+        store((float *)to + i, v);
+        return;
+    }
+    typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+    halves h;
+    if (type == BF16) {
+        typedef uint32_t words __attribute__((vector_size(4 * LANES)));
+        words w = (words)v;
+        words rounded = (w + 0x7fff + ((w >> 16) & 1)) >> 16;
+        words nan = (words)(v != v);
+        h = __builtin_convertvector((rounded & ~nan) | (nan & 0x7fc0), halves);
+    } else {
+#if LANES == 16
+        h = (halves)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif defined(__F16C__)
+        h = (halves)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
+#else
+        for (int k = 0; k < LANES; k++) {
+            _Float16 x = (_Float16)v[k];
+            memcpy((char *)&h + 2 * k, &x, sizeof x);
+        }
+#endif
+    }
+    memcpy((uint16_t *)to + i, &h, sizeof h);
+}
+
+// Adds the squares (or magnitudes) of n floats, n a multiple of 8, to eight sums in double precision.
+INLINE void add_norm(const float *u, int64_t n, int l1, double sums[8]) {
+    if (l1)
+        for (int64_t i = 0; i < n; i += 8)
+            for (int k = 0; k < 8; k++) sums[k] += fabs((double)u[i + k]);
+    else
+        for (int64_t i = 0; i < n; i += 8)
+            for (int k = 0; k < 8; k++) sums[k] += (double)u[i + k] * (double)u[i + k];
+}
+
+INLINE double total(const double sums[8]) {
+    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+// The scale [C1] from the partial sums of all blocks, added in the order of the blocks; 0 if nothing is live.
+INLINE float scale_from(const double *partials, int64_t n, int64_t live, int l1) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += partials[i];
+    double mean = sum / (double)(live > 0 ? live : 1);
+    return (float)(l1 ? mean : sqrt(mean));
+}
