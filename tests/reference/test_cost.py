@@ -1,0 +1,21 @@
+"""Cost of the reference that does not depend on the clock: memory beyond the state, and the default floor's origin."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference.bench import measure_reference
+from reference.optimizers.one_bit_adam import DEFAULT_VARIANCE_FLOOR
+from theory.theorems.variance_floor import variance_floor
+
+
+@pytest.mark.parametrize("scale", ["l1", "l2"])
+@pytest.mark.parametrize("n_workers", [4, 8])
+def test_a_step_needs_at_most_two_temporaries(n_workers, scale):
+    cost = measure_reference(n_workers, dim=200_000, scale=scale, repeats=1)
+    assert 1 <= cost.temporaries <= 2, "the N momenta are one N x D array; more than two is too many"
+
+
+def test_the_default_variance_floor_is_the_one_that_theory_derives():
+    """T7e at beta = (0.9, 0.999): compressed steps no larger than Adam's own worst step, for noisy gradients."""
+    assert float(f"{variance_floor(0.9, 0.999):.0e}") == DEFAULT_VARIANCE_FLOOR
