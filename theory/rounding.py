@@ -178,12 +178,22 @@ def scale_tolerance(
 
 
 def error_tolerance(
-    u: ArrayLike, scale: ArrayLike, dtype: str, *, signs: ArrayLike | None = None, u_tolerance: ArrayLike = 0.0
+    u: ArrayLike,
+    scale: ArrayLike,
+    dtype: str,
+    *,
+    signs: ArrayLike | None = None,
+    u_tolerance: ArrayLike = 0.0,
+    scale_tolerance: ArrayLike = 0.0,
 ) -> Floats:
-    """Bound on abs(new error - (u - s q)) with the reported scale s and signs q: one rounding, no underflow (T11d)."""
+    """Bound on abs(new error - (u - s q)) with the reported scale s and signs q: one rounding, no underflow (T11d).
+
+    ``signs`` None means bit = (u >= 0). ``u_tolerance`` and ``scale_tolerance``: how far the implementation's own u
+    and s may be from those given here, where it does not report them.
+    """
     value = np.asarray(u, dtype=np.float64)
     q = np.where(value >= 0, 1.0, -1.0) if signs is None else np.asarray(signs, dtype=np.float64)
-    wobble = _magnitude(u_tolerance)
+    wobble = _magnitude(u_tolerance) + _magnitude(scale_tolerance)
     left = np.abs(value - np.asarray(scale, dtype=np.float64) * q)
     return _up(unit_roundoff(dtype) * (left + wobble) + wobble)
 

@@ -255,3 +255,21 @@ def test_torch_adam_and_numpy_adam_agree_step_by_step(dtype, weight_decay):
         x, m, v = (array.copy() for array in theirs)
     if dtype == "float32":
         assert np.all(best >= 0.1), best
+
+
+def test_counts_in_the_code_are_those_of_the_proofs():
+    """With coefficients that are exact in the format, what is left is gamma_k with the k that T11 proves."""
+    dtype, eta = "float16", rounding.smallest_subnormal("float16")
+    g = lambda k: rounding.gamma(k, dtype)  # noqa: E731
+    underflow = eta * (1 + g(2))
+    expected = {
+        "u, momentum": (rounding.momentum_tolerance(1.0, 0.0, 0.0, 0.5, dtype, form="product"), g(3) / 2 + underflow),
+        "u, gradient": (rounding.momentum_tolerance(0.0, 1.0, 0.0, 0.5, dtype, form="product"), g(3) / 2 + underflow),
+        "u, error": (rounding.momentum_tolerance(0.0, 0.0, 1.0, 0.5, dtype), g(1)),
+        "new error": (rounding.error_tolerance(1.0, 0.25, dtype), rounding.unit_roundoff(dtype) * 0.75),
+        "server": (rounding.mean_tolerance([1.0] * 4, 0.0, dtype, 2), g(5) + 4 * eta * (1 + g(5))),
+        "params": (rounding.apply_tolerance(1.0, 0.0, 1.0, lr=0.5, eps=0.5, dtype=dtype), g(1)),
+        "v": (rounding.variance_tolerance(1.0, 0.0, 0.5, dtype), g(2) / 2 + eta * (1 + g(3))),
+    }
+    for name, (value, count) in expected.items():
+        assert float(value) == pytest.approx(count, rel=1e-9), name
