@@ -163,3 +163,24 @@ def test_two_sided_l2_below_phi_of_a_quarter_shows_no_growth(kind):
     assert result.contraction > 1
     total = result.norms[:, 3]
     assert total[1000:].max() <= 2 * total[:1000].max()
+
+
+def test_second_moments_under_pure_noise_stay_below():
+    """Root mean squares over 60 seeds, with q^2 = 1 - 1/d, which every l1 compression obeys."""
+    n, dim, steps = 4, 4, 80
+    squares = np.zeros((steps, 4))
+    for seed in range(60):
+        draw = lambda _, t, s=seed: np.random.default_rng((s, t)).standard_normal((n, dim))  # noqa: E731
+        squares += run(draw, n, dim, scale="l1", freeze=30, steps=steps).norms ** 2 / 60
+    given, noise_of = (0.0, float(np.sqrt(1 - 1 / dim)), BETA1), {"noise": float(np.sqrt(dim)), "n_workers": n}
+    bounds = np.array(
+        [
+            virtual_momentum_bound(*given, **noise_of),
+            worker_error_bound(*given, **noise_of),
+            server_error_bound(*given, **noise_of),
+            total_error_bound(*given, **noise_of),
+        ]
+    )
+    observed = np.sqrt(squares).max(0)
+    assert np.all(observed <= bounds)
+    assert observed[0] >= bounds[0] / 10

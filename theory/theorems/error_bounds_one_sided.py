@@ -50,6 +50,8 @@ def proof_max_norm() -> tuple[Link, ...]:
     q = sp.Symbol("q", real=True)
     n = sp.Symbol("n", positive=True)
     return (
+        Link("one worker: the l2 scale of +-s is s, so the server's error is 0 (d = 3)",
+             sp.sqrt((scale**2 + (-scale) ** 2 + scale**2) / 3), scale),
         Link("u' = u - n s q + n g", (1 - n) * scale * q + n * grad + (u - scale * q), u - n * scale * q + n * grad),
         Link("magnitudes above n s lose n s", low - n * scale, largest - n * scale, (below,)),
         Link("magnitudes below n s end below U - n s, as s = U - r", share * (largest - gap) - low,
