@@ -1,0 +1,291 @@
+"""Every kernel of every backend against the lazy form in NumPy: bitwise, all dtypes, sizes around every boundary."""
+
+from __future__ import annotations
+
+import kernels_support as oracle
+import numpy as np
+import pytest
+import torch
+from kernels_support import DTYPES, WORKERS, backend_on, backends, floats, same, scales, sizes_for, tensor
+
+from gpu_impl import Layout, scales_of, step_scalars
+from reference.bits import pack_signs, unpack_signs
+from theory import rounding
+
+BETA1 = 0.9
+
+
+def close_scale(scale, u_D, n_live, kind):
+    """The scale, within its proved tolerance: a float64 sum, rounded once."""
+    live_D = u_D[~oracle.is_dead(u_D)].astype(np.float64)
+    assert len(live_D) == n_live
+    if n_live == 0:
+        assert scale == 0
+        return
+    exact = np.abs(live_D).mean() if kind == "l1" else np.sqrt((live_D * live_D).mean())
+    tolerance = rounding.scale_tolerance(live_D, kind, "float32", accumulator="float64")
+    own = rounding.scale_tolerance(live_D, kind, "float64", accumulator="float64")
+    assert abs(scale - exact) <= tolerance + own
+
+
+@backends
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_pack_and_unpack(backend, device, dtype):
+    kernels, rng = backend_on(backend, device), np.random.default_rng(0)
+    for dim in sizes_for(backend, device):
+        values = tensor(floats(rng, dim), dtype=dtype)
+        values[rng.random(dim) < 0.1] = -0.0
+        values[rng.random(dim) < 0.1] = float("nan")
+        bits = torch.full((-(-dim // 8),), 255, dtype=torch.uint8, device=device)
+        kernels.pack(values.to(device), bits)
+        same(bits, pack_signs(values.float().numpy()))
+        out = torch.empty(dim, device=device)
+        kernels.unpack(bits, torch.tensor([0.3], device=device), out)
+        same(out, unpack_signs(bits.cpu().numpy(), dim, np.float32(0.3)))
+
+
+@backends
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_pack_all_patterns(backend, device, dtype):
+    """Exhaustive: all 2^16 numbers of the format, NaNs, infinities and both zeros among them."""
+    patterns = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
+    bits = torch.empty(2**13, dtype=torch.uint8, device=device)
+    backend_on(backend, device).pack(patterns.to(device), bits)
+    same(bits, pack_signs(patterns.float().numpy()))
+
+
+@backends
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_gradients_of_all_patterns(backend, device, dtype):
+    """Exhaustive: compress reads every finite number of the format as float32 does, and sends its sign."""
+    patterns = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
+    grad = patterns[torch.isfinite(patterns.float())].contiguous()
+    layout = Layout(grad.shape[0], 1)
+    u, message = torch.zeros(layout.dim, device=device), layout.message(device)
+    live = torch.tensor([layout.dim], device=device)
+    ignored, scalars = torch.zeros(1, dtype=torch.int64, device=device), step_scalars(1.0, device=device)
+    backend_on(backend, device).compress(
+        grad.to(device),
+        u,
+        torch.zeros(1, device=device),
+        layout.message(device),
+        message,
+        live,
+        ignored,
+        scalars,
+        layout=layout,
+        beta1=0.0,
+        first=True,
+    )
+    same(u, grad.float().numpy() + np.float32(0))
+    same(message[0, : -(-layout.dim // 8)], pack_signs(grad.float().numpy()))
+
+
+@backends
+@scales
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_compress(backend, device, scale, first, dtype):
+    kernels, rng = backend_on(backend, device), np.random.default_rng(1)
+    for k, dim in enumerate(sizes_for(backend, device)):
+        n = WORKERS[k % len(WORKERS)]
+        layout, dead_D = Layout(dim, n), rng.random(dim) < 0.2 * (k % 2)
+        grad = tensor(floats(rng, dim), dtype=dtype)
+        u_D, s = floats(rng, dim, dead=dead_D), np.float32(rng.random())
+        shared = oracle.message_of(layout, floats(rng, dim), rng.random(n))
+        live = oracle.live_counts(layout, dead_D)
+        factor = np.float32(1.0 if k % 3 else 0.37)
+        g_D = grad.float().numpy()
+        if first:
+            expected_D = oracle.first_compress(g_D * factor, u_D, BETA1)
+        else:
+            expected_D = oracle.compress(g_D, u_D, s, oracle.decoded(layout, shared), BETA1, factor)
+
+        u, u_scale = tensor(u_D, device), torch.tensor([s], device=device)
+        message, ignored = layout.message(device), torch.full((1,), 5, device=device)
+        kernels.compress(
+            grad.to(device),
+            u,
+            u_scale,
+            shared.to(device),
+            message,
+            live.to(device),
+            ignored,
+            step_scalars(1.0, gradient_factor=float(factor), device=device),
+            layout=layout,
+            beta1=BETA1,
+            scale=scale,
+            first=first,
+        )
+        same(u, expected_D)
+        close_scale(u_scale.item(), expected_D, int(live.sum()), scale)
+        assert int(ignored) == 5 + int((dead_D & (g_D != 0)).sum())
+        same(message, oracle.message_of(layout, expected_D, np.full(n, u_scale.item())))
+
+
+@backends
+@scales
+def test_server(backend, device, scale):
+    kernels, rng = backend_on(backend, device), np.random.default_rng(2)
+    for k, dim in enumerate(sizes_for(backend, device)):
+        n, chunk = WORKERS[k % len(WORKERS)], k % 3
+        layout = Layout(chunk * 8 * -(-dim // 8) + dim, chunk + 1)  # a layout whose last chunk has dim elements
+        if layout.part_dim(chunk) != dim:
+            layout = Layout(dim, 1)
+            chunk = 0
+        dead_C = rng.random(dim) < 0.2 * (k % 2)
+        signs_NC = np.where(rng.random((n, dim)) < 0.5, np.float32(1), np.float32(-1))
+        scales_N = rng.random(n).astype(np.float32)
+        w_C, s = floats(rng, dim, dead=dead_C), np.float32(rng.random())
+        expected_C = oracle.server(signs_NC, scales_N, w_C, s)
+
+        received = torch.zeros(n, layout.row_bytes, dtype=torch.uint8)
+        for i in range(n):
+            bits = pack_signs(signs_NC[i])
+            received[i, : len(bits)] = torch.from_numpy(bits)
+        scales_of(received).copy_(torch.from_numpy(scales_N))
+        live = torch.full((layout.n_chunks,), 99, dtype=torch.int64)
+        live[chunk] = int((~dead_C).sum())
+        w, w_scale = tensor(w_C, device), torch.tensor([s], device=device)
+        reply = torch.zeros(layout.row_bytes, dtype=torch.uint8, device=device)
+        kernels.server(
+            received.to(device),
+            w,
+            w_scale,
+            reply,
+            live.to(device),
+            step_scalars(1.0, device=device),
+            layout=layout,
+            chunk=chunk,
+            scale=scale,
+        )
+        same(w, expected_C)
+        close_scale(w_scale.item(), expected_C, int(live[chunk]), scale)
+        bits = pack_signs(expected_C)
+        same(reply[: len(bits)], bits)
+        assert not reply[len(bits) : -4].any(), "the padding of a row is zero"
+        same(reply[-4:].clone().view(torch.float32), w_scale)
+
+
+@backends
+@pytest.mark.parametrize(
+    ("dtype", "copy_dtype"),
+    [(torch.float32, None), (torch.float32, torch.bfloat16), (torch.float32, torch.float16), (torch.bfloat16, None)],
+)
+@pytest.mark.parametrize(("weight_decay", "correction"), [(0.0, 1.0), (0.1, 0.271)])
+def test_apply(backend, device, dtype, copy_dtype, weight_decay, correction):
+    kernels, rng = backend_on(backend, device), np.random.default_rng(3)
+    for k, dim in enumerate(sizes_for(backend, device)):
+        n = WORKERS[k % len(WORKERS)]
+        layout, dead_D = Layout(dim, n), rng.random(dim) < 0.2
+        params = tensor(floats(rng, dim), dtype=dtype)
+        p_D = np.abs(floats(rng, dim)) + np.float32(1e-3)
+        p_D[dead_D] = oracle.DEAD
+        shared = oracle.message_of(layout, floats(rng, dim), rng.random(n))
+        momentum_D = oracle.decoded(layout, shared)
+        lr = np.float32(1e-2)
+        expected_D = oracle.apply(params.float().numpy(), p_D, momentum_D, lr, weight_decay, np.float32(correction))
+        x = params.to(device)
+        copy = None if copy_dtype is None else torch.zeros(dim, dtype=copy_dtype, device=device)
+        scalars = step_scalars(1e-2, weight_decay, correction, device=device)
+        kernels.apply(x, tensor(p_D, device), shared.to(device), scalars, layout=layout, params_copy=copy)
+        same(x, torch.from_numpy(expected_D).to(dtype))
+        if copy is not None:
+            same(copy, torch.from_numpy(expected_D).to(copy.dtype))
+
+
+@backends
+@pytest.mark.parametrize(("dtype", "copy_dtype"), [(torch.float32, torch.bfloat16), (torch.float16, None)])
+@pytest.mark.parametrize("grad_dtype", DTYPES)
+@pytest.mark.parametrize("step", [None, 3])
+def test_adam(backend, device, dtype, copy_dtype, grad_dtype, step):
+    kernels, rng = backend_on(backend, device), np.random.default_rng(4)
+    beta1, beta2, eps, lr, weight_decay = 0.9, 0.999, 1e-8, 1e-2, 0.01
+    corrections = (1.0, 1.0) if step is None else (1 - beta1**step, 1 - beta2**step)
+    for dim in sizes_for(backend, device):
+        params, grad = tensor(floats(rng, dim), dtype=dtype), tensor(floats(rng, dim), dtype=grad_dtype)
+        m_D, v_D = floats(rng, dim), np.abs(floats(rng, dim))
+        with np.errstate(over="ignore"):
+            expected = oracle.adam(
+                params.float().numpy(),
+                m_D,
+                v_D,
+                grad.float().numpy(),
+                lr=lr,
+                beta1=beta1,
+                beta2=beta2,
+                eps=eps,
+                weight_decay=weight_decay,
+                corrections=corrections,
+            )
+        x, m, v = params.to(device), tensor(m_D, device), tensor(v_D, device)
+        copy = None if copy_dtype is None else torch.zeros(dim, dtype=copy_dtype, device=device)
+        scalars = step_scalars(lr, weight_decay, *corrections, device=device)
+        kernels.adam(x, m, v, grad.to(device), scalars, beta1=beta1, beta2=beta2, eps=eps, params_copy=copy)
+        same(x, torch.from_numpy(expected[0]).to(dtype))
+        same(m, expected[1])
+        same(v, expected[2])
+        if copy is not None:
+            same(copy, torch.from_numpy(expected[0]).to(copy.dtype))
+
+
+@backends
+@pytest.mark.parametrize("variance_floor", [0.0, 1e-3])
+def test_freeze(backend, device, variance_floor):
+    kernels, rng = backend_on(backend, device), np.random.default_rng(5)
+    for k, dim in enumerate(sizes_for(backend, device)):
+        n = WORKERS[k % len(WORKERS)]
+        layout = Layout(dim, n)
+        # small integers: the float64 sum is exact in every order, so the floor is the same
+        m_D, v_D = floats(rng, dim), rng.integers(0, 4, dim).astype(np.float32)
+        m_D[::5] = -0.0
+        alive_D = v_D > 0
+        floor = np.float32(variance_floor * (v_D.astype(np.float64).sum() / max(1, alive_D.sum())))
+        p_D = 1 / (np.sqrt(np.maximum(v_D, floor) / np.float32(0.75)) + np.float32(1e-8))
+        m, v, live = tensor(m_D, device), tensor(v_D, device), torch.zeros(n, dtype=torch.int64, device=device)
+        kernels.freeze(m, v, live, layout=layout, eps=1e-8, variance_floor=variance_floor, variance_correction=0.75)
+        same(v, np.where(alive_D, p_D, oracle.DEAD).astype(np.float32))
+        same(m, np.where(alive_D, m_D + np.float32(0), oracle.DEAD).astype(np.float32))
+        same(live, oracle.live_counts(layout, ~alive_D))
+        start = kernels.server_start(v)
+        same(start, np.where(alive_D, np.float32(0), oracle.DEAD))
+
+
+@backends
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradient_norm(backend, device, dtype):
+    kernels, rng = backend_on(backend, device), np.random.default_rng(6)
+    for dim in sizes_for(backend, device):
+        grad = tensor(floats(rng, dim), dtype=dtype)
+        grad = torch.where(torch.isfinite(grad), grad, torch.ones_like(grad))
+        norm = torch.zeros(1, dtype=torch.float64, device=device)
+        kernels.gradient_norm(grad.to(device), norm)
+        exact = float((grad.double() ** 2).sum())
+        assert abs(norm.item() - exact) <= 2 * rounding.gamma(dim + 1, "float64") * exact
+        for bad in (float("nan"), float("inf"), -float("inf")):
+            spoiled = grad.clone()
+            spoiled[rng.integers(dim)] = bad
+            kernels.gradient_norm(spoiled.to(device), norm)
+            assert not np.isfinite(norm.item())
+
+
+@backends
+def test_a_skipped_step_changes_nothing(backend, device):
+    """C8: with a NaN factor no kernel writes anything."""
+    kernels, rng, dim = backend_on(backend, device), np.random.default_rng(7), 77
+    layout = Layout(dim, 2)
+    scalars = step_scalars(1.0, gradient_factor=float("nan"), device=device)
+    random = lambda: tensor(floats(rng, dim), device)  # noqa: E731
+    grad, u, p, x, m, v = (random() for _ in range(6))
+    shared = oracle.message_of(layout, floats(rng, dim), [0.1, 0.2]).to(device)
+    message, reply, w = layout.message(device) + 3, layout.message(device)[0] + 7, random()[: layout.part_dim(1)]
+    live, ignored = torch.tensor([3, 4], device=device), torch.tensor([5], device=device)
+    u_scale, w_scale = torch.tensor([0.5], device=device), torch.tensor([0.25], device=device)
+    state = [u, p, x, m, v, shared, message, reply, w, ignored, u_scale, w_scale]
+    before = [t.clone() for t in state]
+    kernels.compress(grad, u, u_scale, shared, message, live, ignored, scalars, layout=layout, beta1=0.9)
+    kernels.server(shared, w, w_scale, reply, live, scalars, layout=layout, chunk=1)
+    kernels.apply(x, p, shared, scalars, layout=layout)
+    kernels.adam(x, m, v, grad, scalars, beta1=0.9, beta2=0.99, eps=1e-8)
+    for old, new in zip(before, state, strict=True):
+        same(old, new)
