@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -148,8 +149,10 @@ def certify(theorems: Sequence[Theorem], values: dict[str, float], console: Cons
 def result_table(outcomes: Sequence[Outcome]) -> Table:
     """The table that ``onebit prove`` prints."""
     with_bounds = any(outcome.bound is not None for outcome in outcomes)
-    columns = ["id", "theorem", "status", "links", "verdict", "seconds", *(["bound"] if with_bounds else [])]
-    table = Table(*columns)
+    table = Table("id", "theorem", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("status", max_width=11)  # "certified numerically" in two lines leaves room for the title
+    for name in ("links", "verdict", "seconds", *(["bound"] if with_bounds else [])):
+        table.add_column(name, justify="left" if name == "verdict" else "right")
     for outcome in outcomes:
         certificate = outcome.certificate
         colour = "green" if certificate.holds else "bold red"

@@ -71,22 +71,22 @@ def sharpness(theorem: Theorem) -> str:
 
 
 def _markdown_theorem(theorem: Theorem) -> list[str]:
-    lines = [f"## {theorem.id}. {theorem.title}", "", theorem.words, ""]
+    lines = [f"## {theorem.id}. {theorem.title}", "", _prose(theorem.words), ""]
     for relation in theorem.statement:
         lines += ["$$", latex(relation), "$$", ""]
-    lines += ["**Hypotheses.**", "", *(f"- {item}" for item in theorem.hypotheses), ""]
+    lines += ["**Hypotheses.**", "", *(f"- {_prose(item)}" for item in theorem.hypotheses), ""]
     lines += ["**Proof**, each line re-checked by `onebit prove " + theorem.id + "`:", ""]
-    lines += [f"{number}. {link.claim}" for number, link in enumerate(theorem.proof(), 1)]
+    lines += [f"{number}. {_prose(link.claim)}" for number, link in enumerate(theorem.proof(), 1)]
     lines += [""]
     if theorem.numeric_checks:
-        lines += ["Checked by numbers:", "", *(f"- {name}" for name in theorem.numeric_checks), ""]
-    lines += [f"**How sharp.** {sharpness(theorem)}", ""]
+        lines += ["Checked by numbers:", "", *(f"- {_prose(name)}" for name in theorem.numeric_checks), ""]
+    lines += [f"**How sharp.** {_prose(sharpness(theorem))}", ""]
     lines += ["**False neighbours**, each rejected by the tests:", ""]
-    lines += [*(f"- {variant.description}" for variant in theorem.wrong_variants), ""]
+    lines += [*(f"- {_prose(variant.description)}" for variant in theorem.wrong_variants), ""]
     if theorem.remarks:
-        lines += [f"**Remarks.** {theorem.remarks}", ""]
+        lines += [f"**Remarks.** {_prose(theorem.remarks)}", ""]
     laws = f" Laws and conventions: {', '.join(theorem.laws)}." if theorem.laws else ""
-    lines += [f"*Source: {theorem.source}. Status: {theorem.status}.{laws}*", ""]
+    lines += [f"*Source: {_prose(theorem.source)}. Status: {theorem.status}.{laws}*", ""]
     return lines
 
 
@@ -117,6 +117,11 @@ def markdown(theorems: Iterable[Theorem]) -> str:
     for theorem in theorems:
         lines += _markdown_theorem(theorem)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _prose(text: str) -> str:
+    """Plain text in which Markdown must see neither emphasis nor a tag (x* and <g, x> are formulas)."""
+    return text.replace("*", r"\*").replace("<", r"\<")
 
 
 def _cell(text: str) -> str:

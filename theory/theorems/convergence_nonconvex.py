@@ -24,7 +24,7 @@ HYPOTHESES = (
     "f is L-smooth and bounded below by f*",
     "E[ḡ_t | past] = ∇f(x_t) and E[‖ḡ_t - ∇f(x_t)‖² | past] ≤ σ²/N, e.g. independent unbiased workers of variance σ²",
     "P is frozen and diagonal with 0 < P_k ≤ p_max; constant γ, λ = 0, no bias correction (so that L2 applies)",
-    "E‖Δ_t‖² ≤ E_Δ²: for the l1 scale T5 proves it from bounded gradients, for l2 it is an assumption",
+    "E‖Δ_t‖² ≤ E_Δ²: T5 proves it from bounded gradients where the compressor contracts (l1 always); else assumed",
 )
 
 OMEGA = lr**3 * p_max * smoothness**2 * beta1**2 / (1 - beta1) ** 3

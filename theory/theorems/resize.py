@@ -107,7 +107,12 @@ def displacement(lr: float, beta1: float, preconditioner: float, total_error: fl
         preconditioner: P of that coordinate (or p_max, with a norm of Delta).
         total_error: Delta of that coordinate (or its norm).
 
+    Raises:
+        ValueError: beta1 outside [0, 1).
+
     """
+    if not 0 <= beta1 < 1:
+        raise ValueError(f"beta1 must be in [0, 1), got {beta1:g}")
     return lr / (1 - beta1) * preconditioner * abs(total_error)
 
 
