@@ -142,6 +142,16 @@ def test_c6_without_the_mask_a_dead_coordinate_would_jump():
     assert state.params[0] != 0
 
 
+def test_c6_a_variance_that_underflows_is_dead_and_its_momentum_goes():
+    """g = 1e-25: g^2 is 0 in float32, while m = 1e-26 is not. v = 0 decides, and m-bar must not keep moving it."""
+    optimizer = OneBitAdam(lr=1e-3, freeze_step=1)
+    state = optimizer.step(optimizer.init(np.zeros(2, F32), 1), np.array([[1, 1e-25]], F32))
+    assert state.live is not None
+    assert state.live.tolist() == [True, False]
+    assert state.momentum[1] == 0
+    assert optimizer.step(state, np.array([[1, 1e-25]], F32)).params[1] == state.params[1]
+
+
 def test_c6_everything_dead():
     optimizer = OneBitAdam(lr=1e-3, freeze_step=1, weight_decay=0.1)
     state = optimizer.init(np.ones(5, F32), 2)
