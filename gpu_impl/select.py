@@ -11,7 +11,7 @@ import torch
 
 from gpu_impl.backend import Backend
 
-BACKENDS = ("torch", "cpu", "triton")
+BACKENDS = ("torch", "cpu", "triton", "triton-v1")
 
 
 def get_backend(name: str = "auto", device: torch.device | str = "cpu") -> Backend:
@@ -31,12 +31,12 @@ def get_backend(name: str = "auto", device: torch.device | str = "cpu") -> Backe
         if kind != "cpu":
             raise ValueError(f"backend 'cpu' runs on the CPU, not on {kind}: use 'triton', 'torch' or 'auto'")
         return _cpu()
-    if name == "triton":
+    if name in ("triton", "triton-v1"):
         if kind != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
             raise ValueError(
-                f"backend 'triton' needs a CUDA device, got {kind}; for tests set TRITON_INTERPRET=1 before Python starts"
+                f"backend {name!r} needs a CUDA device, got {kind}; for tests set TRITON_INTERPRET=1 before Python starts"
             )
-        return _triton()
+        return _triton() if name == "triton" else _triton_v1()
     raise ValueError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {name!r}")
 
 
@@ -73,3 +73,10 @@ def _triton() -> Backend:
     from gpu_impl.triton_backend import TritonBackend  # noqa: PLC0415 - Triton is optional
 
     return TritonBackend()
+
+
+@functools.cache
+def _triton_v1() -> Backend:
+    from gpu_impl.triton_backend import TritonV1Backend  # noqa: PLC0415 - Triton is optional
+
+    return TritonV1Backend()

@@ -18,9 +18,9 @@ CUDA = torch.cuda.is_available()
 HAS_TRITON = find_spec("triton") is not None
 PAIRS = [("torch", "cpu"), ("cpu", "cpu")]
 if HAS_TRITON and not CUDA:
-    PAIRS.append(("triton", "cpu"))  # interpreted
+    PAIRS += [("triton-v1", "cpu"), ("triton", "cpu")]  # interpreted
 if CUDA:
-    PAIRS += [("torch", "cuda"), ("triton", "cuda")]
+    PAIRS += [("torch", "cuda"), ("triton-v1", "cuda"), ("triton", "cuda")]
 
 backends = pytest.mark.parametrize(("backend", "device"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 scales = pytest.mark.parametrize("scale", ["l1", "l2"])
@@ -34,7 +34,7 @@ DEAD = np.float32(-0.0)
 
 
 def sizes_for(backend, device):
-    return SIZES if (backend, device) == ("triton", "cpu") else SIZES + LARGE_SIZES
+    return SIZES if backend.startswith("triton") and device == "cpu" else SIZES + LARGE_SIZES
 
 
 def backend_on(backend, device):
@@ -60,6 +60,7 @@ def bits_of(x):
 def floats(rng, *shape, dead=None):
     """Normal numbers of very different size, some zeros of both signs; -0.0 only where ``dead`` (a mask) says so."""
     x = rng.standard_normal(shape).astype(np.float32) * np.float32(10) ** rng.integers(-6, 4, shape).astype(np.float32)
+    x[rng.random(shape) < 0.02] *= np.float32(1e-38)  # subnormal, also in bfloat16
     x[rng.random(shape) < 0.05] = 0
     x += np.float32(0)
     if dead is not None:

@@ -1,0 +1,138 @@
+"""What the Triton kernels share: offsets in 64 bits, signs as bits, the mark of dead coordinates, launch options.
+
+A kernel of the tuned rung works on (ROWS, 32) elements at a time: a row is one 32-bit word of a message, so that a
+word is loaded once for 32 elements and packed by one sum along the row. Program (p, j) works on span p of chunk j, so
+that no block lies in two chunks and no offset needs a division.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+# positions in the tensor of step scalars, as in step_scalars.py
+LR: tl.constexpr = tl.constexpr(0)
+WEIGHT_DECAY: tl.constexpr = tl.constexpr(1)
+MOMENTUM_CORRECTION: tl.constexpr = tl.constexpr(2)
+VARIANCE_CORRECTION: tl.constexpr = tl.constexpr(3)
+GRADIENT_FACTOR: tl.constexpr = tl.constexpr(4)
+
+MARK: tl.constexpr = tl.constexpr(-(2**31))  # the bit pattern of -0.0
+
+ROWS, TILES = 32, 16
+SPAN = ROWS * 32 * TILES
+"""Elements of one program and of one partial sum: fixed, so that sums repeat bitwise on every device."""
+
+LAUNCH: dict[str, Any] = {"num_warps": 4, "enable_fp_fusion": False}
+"""Without fusion a product and a sum stay two roundings, as in NumPy."""
+
+
+@triton.jit
+def span_of(p, SPAN: tl.constexpr):
+    """First element of span ``p``: in 64 bits, for buffers have more than 2^31 elements."""
+    return p.to(tl.int64) * SPAN
+
+
+@triton.jit
+def chunk_start(j, chunk8):
+    """First element of chunk ``j`` of ``8 * chunk8`` elements; written so, the compiler knows it is aligned."""
+    return j.to(tl.int64) * chunk8 * 8
+
+
+@triton.jit
+def tile_of(begin, k, ROWS: tl.constexpr):
+    """Words (ROWS,) and elements (ROWS, 32) of tile ``k`` behind element ``begin`` of a chunk."""
+    word = begin // 32 + k * ROWS + tl.arange(0, ROWS)
+    return word, word[:, None] * 32 + tl.arange(0, 32)[None, :]
+
+
+@triton.jit
+def as_float32(values):
+    """Exact. bfloat16 is the upper half of float32; the interpreter's own conversion loses its subnormals."""
+    if values.dtype == tl.bfloat16:
+        wide = (values.to(tl.int16, bitcast=True).to(tl.int32) << 16).to(tl.float32, bitcast=True)
+    else:
+        wide = values.to(tl.float32)
+    return wide
+
+
+@triton.jit
+def load_elements(pointer, at, n, other, MASKED: tl.constexpr):
+    """Elements as float32. Whole tiles are read without a mask, so that loads are 16 bytes wide."""
+    if MASKED:
+        values = tl.load(pointer + at, mask=at < n, other=other)
+    else:
+        values = tl.load(pointer + at)
+    return as_float32(values)
+
+
+@triton.jit
+def store_elements(pointer, at, n, values, MASKED: tl.constexpr):
+    """Store, rounded to nearest even."""
+    values = values.to(pointer.dtype.element_ty)
+    if MASKED:
+        tl.store(pointer + at, values, mask=at < n)
+    else:
+        tl.store(pointer + at, values)
+
+
+@triton.jit
+def load_words(pointer, word, n, MASKED: tl.constexpr):
+    """Words of a message whose chunk has ``n`` elements."""
+    if MASKED:
+        words = tl.load(pointer + word, mask=word * 32 < n, other=0)
+    else:
+        words = tl.load(pointer + word)
+    return words
+
+
+@triton.jit
+def store_signs(pointer, word, at, n, values, MASKED: tl.constexpr):
+    """The bits ``values >= 0`` as words, 0 behind the end of the chunk [C2, C4]."""
+    one = values >= 0
+    if MASKED:
+        one = one & (at < n)
+    bit = tl.full([1, 32], 1, tl.int32) << tl.arange(0, 32)[None, :]
+    words = tl.sum(tl.where(one, bit, 0), axis=1)
+    if MASKED:
+        tl.store(pointer + word, words, mask=word * 32 < n)
+    else:
+        tl.store(pointer + word, words)
+
+
+@triton.jit
+def spread(words, scale):
+    """+scale where the bit is 1, -scale where it is 0, (ROWS, 32)."""
+    ones = (words[:, None] >> tl.arange(0, 32)[None, :]) & 1
+    return tl.where(ones != 0, scale, -scale)
+
+
+@triton.jit
+def is_marked(values):
+    """Dead coordinates: exactly -0.0 [C6]."""
+    return values.to(tl.int32, bitcast=True) == MARK
+
+
+@triton.jit
+def error_of(values, scale):
+    """u - s sign(u)."""
+    return values - tl.where(values >= 0, scale, -scale)
+
+
+@triton.jit
+def marked_where(dead, values):
+    """``values``, never -0.0 but where ``dead``."""
+    return tl.where(dead, -0.0, values + 0.0)
+
+
+@triton.jit
+def norm_terms(values, L1: tl.constexpr):
+    """What is summed for the scale, in float64 [C1]."""
+    wide = values.to(tl.float64)
+    if L1:
+        terms = tl.abs(wide)
+    else:
+        terms = wide * wide
+    return terms
