@@ -21,10 +21,10 @@ from reference.state import State
 class FrozenAdam(OneBitAdam):
     """m-bar <- mean_i m_i, in full precision; the errors stay zero."""
 
-    def exchange(self, state: State, momentum_ND: Array) -> AllreduceResult:
-        mean_D = mean_over_workers(momentum_ND)
+    def exchange(self, state: State, buffers_ND: Array) -> AllreduceResult:
+        mean_D = mean_over_workers(buffers_ND)
         if state.live is not None:
             mean_D[~state.live] = 0
-        n, dim = momentum_ND.shape
+        n, dim = buffers_ND.shape
         sent = np.full(n, dense_allreduce_bytes(dim, n) // n, np.int64)
         return AllreduceResult(mean_D, state.worker_errors, state.server_error, sent)

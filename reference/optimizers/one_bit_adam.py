@@ -18,11 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reference import arguments
-from reference.allreduce import AllreduceResult, compressed_allreduce
 from reference.arithmetic import Array, sum_of_magnitudes
-from reference.compressors import Compressor
-from reference.compressors.scaled_sign import SCALES
 from reference.optimizers.adam import Adam, preconditioner
+from reference.optimizers.compressed import CompressedOptimizer
 from reference.state import State
 
 DEFAULT_VARIANCE_FLOOR = 1e-3
@@ -30,36 +28,29 @@ DEFAULT_VARIANCE_FLOOR = 1e-3
 at beta = (0.9, 0.999) [theorem T7e]. Smaller ones down to 1e-6 often survive, 0 often does not: docs/algorithm.md."""
 
 FREEZE_RATIO = 0.96
-"""The warm-up ends when the norm of v grew by less than 4 % over Delta = 1/(1 - beta2) steps [C10]."""
+"""The warm-up ends when the norm of v has shrunk by less than 4 % over Delta = 1/(1 - beta2) steps [C10]."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBitAdam(Adam):
+class OneBitAdam(CompressedOptimizer, Adam):
     """Adam that sends one bit a coordinate once its variance is frozen.
 
     Attributes:
         freeze_step: T_w >= 1, the last warm-up step; or "auto", by the rule C10.
-        scale: "l2" as published, or "l1" [C1].
         variance_floor: kappa >= 0; at the freeze v <- max(v, kappa * mean of live v) on live coordinates [C7].
             0 is the published algorithm.
         bias_correction: off as published. On: the frozen denominator keeps its correction 1 - beta2^T_w, and m-bar is
             divided by 1 - beta1^t in the update, never in the state [C5].
-        server_chunks: chunks of the all-reduce; None means N; 1 is the literal Algorithm 1 [C3].
         lr_warmup_steps: "auto" does not freeze before this step [C10].
-        compressor: in place of the scaled sign.
     """
 
     freeze_step: int | str
-    scale: str = "l2"
     variance_floor: float = DEFAULT_VARIANCE_FLOOR
     bias_correction: bool = False
-    server_chunks: int | None = None
     lr_warmup_steps: int = 0
-    compressor: Compressor | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        arguments.choice("scale", self.scale, SCALES)
         arguments.integer("lr_warmup_steps", self.lr_warmup_steps, 0)
         if self.freeze_step != "auto":
             arguments.integer("freeze_step", self.freeze_step)
@@ -103,26 +94,10 @@ class OneBitAdam(Adam):
             params_D[~live_D] = state.params[~live_D]  # a dead coordinate gets no weight decay either
             ignored = int(np.count_nonzero((grads_ND[:, ~live_D] != 0).any(axis=0)))
         return replace(
-            state,
+            self.remember(state, reduced),
             params=params_D,
             momentum=reduced.output_D,
-            worker_errors=reduced.worker_errors_ND,
-            server_error=reduced.server_error_D,
             ignored_gradients=state.ignored_gradients + ignored,
-            bytes_on_wire=state.bytes_on_wire + int(reduced.bytes_per_worker.sum()),
-        )
-
-    def exchange(self, state: State, momentum_ND: Array) -> AllreduceResult:
-        """Average the workers' momenta m_i (N, D): the part of the algorithm that the ablations replace."""
-        return compressed_allreduce(
-            momentum_ND,
-            state.worker_errors,
-            state.server_error,
-            scale=self.scale,
-            server_chunks=self.server_chunks,
-            live_D=state.live,
-            compressor=self.compressor,
-            rng=self.rng(state),
         )
 
     def remember_variance_norm(self, state: State) -> State:

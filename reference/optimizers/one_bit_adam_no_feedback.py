@@ -14,10 +14,10 @@ from reference.state import State
 class OneBitAdamNoFeedback(OneBitAdam):
     """m-bar <- C(mean_i C(m_i)): the errors stay zero, and L1 does not hold."""
 
-    def exchange(self, state: State, momentum_ND: Array) -> AllreduceResult:
-        reduced = super().exchange(state, momentum_ND)
+    def exchange(self, state: State, buffers_ND: Array) -> AllreduceResult:
+        reduced = super().exchange(state, buffers_ND)
         return replace(
             reduced,
-            worker_errors_ND=zeros(momentum_ND.shape, momentum_ND.dtype),
+            worker_errors_ND=zeros(buffers_ND.shape, buffers_ND.dtype),
             server_error_D=zeros(state.params.size, state.params.dtype),
         )

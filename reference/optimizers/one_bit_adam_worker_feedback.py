@@ -14,6 +14,6 @@ from reference.state import State
 class OneBitAdamWorkerFeedback(OneBitAdam):
     """The worker errors delta_i are kept, the server error is dropped after each step."""
 
-    def exchange(self, state: State, momentum_ND: Array) -> AllreduceResult:
-        reduced = super().exchange(state, momentum_ND)
+    def exchange(self, state: State, buffers_ND: Array) -> AllreduceResult:
+        reduced = super().exchange(state, buffers_ND)
         return replace(reduced, server_error_D=zeros(state.params.size, state.params.dtype))

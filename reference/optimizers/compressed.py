@@ -1,0 +1,56 @@
+"""What the compressed optimizers share: how they average N buffers, and what they remember of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from reference import arguments
+from reference.allreduce import AllreduceResult, compressed_allreduce
+from reference.arithmetic import Array
+from reference.compressors import Compressor
+from reference.compressors.scaled_sign import SCALES
+from reference.optimizers.base import Optimizer
+from reference.state import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressedOptimizer(Optimizer):
+    """An optimizer whose workers exchange compressed buffers with error feedback on both sides.
+
+    Attributes:
+        scale: "l2" as published for 1-bit Adam, or "l1" [C1].
+        server_chunks: chunks of the all-reduce; None means N; 1 is the literal Algorithm 1 [C3].
+        compressor: another compressor in place of the scaled sign.
+    """
+
+    scale: str = "l2"
+    server_chunks: int | None = None
+    compressor: Compressor | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arguments.choice("scale", self.scale, SCALES)
+        if self.server_chunks is not None:
+            arguments.integer("server_chunks", self.server_chunks)
+
+    def exchange(self, state: State, buffers_ND: Array) -> AllreduceResult:
+        """Average the workers' buffers (N, D): the part that the ablations replace."""
+        return compressed_allreduce(
+            buffers_ND,
+            state.worker_errors,
+            state.server_error,
+            scale=self.scale,
+            server_chunks=self.server_chunks,
+            live_D=state.live,
+            compressor=self.compressor,
+            rng=self.rng(state),
+        )
+
+    def remember(self, state: State, reduced: AllreduceResult) -> State:
+        """The state with the new errors and the bytes that were sent."""
+        return replace(
+            state,
+            worker_errors=reduced.worker_errors_ND,
+            server_error=reduced.server_error_D,
+            bytes_on_wire=state.bytes_on_wire + int(reduced.bytes_per_worker.sum()),
+        )
