@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from reference_support import floats, same, same_state
 
-from reference import Adam, FrozenAdam, NaiveAdam, OneBitAdam, compressed_allreduce, resize
+from reference import Adam, DoubleSqueeze, FrozenAdam, NaiveAdam, OneBitAdam, compressed_allreduce, resize
 from reference.allreduce import chunk_slices
 from reference.bits import pack_signs, unpack_signs
 from reference.compressors.scaled_sign import scale_of
@@ -85,6 +86,19 @@ def test_c3_each_chunk_has_a_scale_of_its_own_and_one_chunk_is_algorithm_1():
     assert set(one.output_D) == {4.0}
     assert same(two.output_D + two.server_error_D, one.output_D + one.server_error_D)
     assert not compressed_allreduce(zero_ND, zero_ND, zero_D).output_D.any()
+
+
+@pytest.mark.parametrize(("server_chunks", "magnitudes"), [(1, 1), (2, 2), (None, 4)])
+@pytest.mark.parametrize("make", [partial(OneBitAdam, freeze_step=1), partial(DoubleSqueeze, beta1=0.9), NaiveAdam])
+def test_c3_optimizers_pass_the_number_of_chunks_on(make, server_chunks, magnitudes):
+    optimizer = make(lr=1e-3, server_chunks=server_chunks)
+    rng = np.random.default_rng(0)
+    state = optimizer.init(floats(rng, 64), 4)
+    if make is not NaiveAdam:  # naive Adam shows one message alone in v; the others show the last one in m-bar
+        state = optimizer.step(state, floats(rng, 4, 64))
+    state = optimizer.step(state, floats(rng, 4, 64))
+    shown_D = state.variance if make is NaiveAdam else state.momentum
+    assert len(set(np.abs(shown_D))) == magnitudes
 
 
 @pytest.mark.parametrize("dim", [*range(1, 34), 64, 1000, 4099])
