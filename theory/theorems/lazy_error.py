@@ -112,7 +112,7 @@ def symbols(steps: int) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
 
 
 def equality_links(fault: str = "") -> tuple[Link, ...]:
-    """Base: three steps from zero. Induction step: one step from any (u, s), eager error fl(u - fl(s sgn u))."""
+    """Base: three steps from zero. Induction (the last three): one step from any (u, s), error fl(u - fl(s sgn u))."""
     momenta, gradients = symbols(3)
     want, have = eager(momenta, gradients, sp.S.Zero), lazy(momenta, gradients, sp.S.Zero, sp.S.Zero, fault)
     links: list[Link] = []
@@ -206,16 +206,14 @@ THEOREM = Theorem(
     ),
     numeric_checks={"two float32 programs agree bitwise for 25 steps, zeros of both signs included": bitwise_equal},
     wrong_variants=(
-        WrongVariant(
-            "u stored in fewer bits", lambda: not all(link.holds() for link in equality_links("stored in fewer bits"))
-        ),
+        WrongVariant("u stored in fewer bits", lambda: not equality_links("stored in fewer bits")[-3].holds()),
         WrongVariant(
             "the scale that belongs to the previous u",
-            lambda: not all(link.holds() for link in equality_links("scale of the previous u")),
+            lambda: not equality_links("scale of the previous u")[-2].holds(),
         ),
         WrongVariant(
             "the stored scale is sent before it is renewed",
-            lambda: not all(link.holds() for link in equality_links("old scale sent")),
+            lambda: not equality_links("old scale sent")[-2].holds(),
         ),
         WrongVariant(
             "bits unpacked to 0 and 1 instead of -1 and +1",

@@ -253,7 +253,8 @@ THEOREM_FLOOR = Theorem(
         " 200, 300 compressed steps, one seed): R = 0.21 at the freeze and at most 0.26 later for l2, 0.12 for l1, near"
         " the white-noise value 0.23; l2 diverges for κ = 0, 1e-10 and 1e-8, l1 for 1e-12, and every κ from 1e-6 to"
         " 1.9e-2 converges: small κ survive by luck. A larger κ costs adaptivity: a coordinate below the floor slows"
-        " down by √(v_k/(κ·mean v))."
+        " down by √(v_k/(κ·mean v)). A freeze long before 1/(1-β2) steps, without bias correction, finds v low by the"
+        " factor 1-β2^T_w, and R larger by its root."
     ),
 )
 THEOREMS = (THEOREM_WORST, THEOREM_FLOOR)

@@ -1,0 +1,143 @@
+"""T7, T9 and T10 met by the reference: steps within the floor's bound, the freeze rule, resize, reset, wire bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from reference import OneBitAdam, compressed_allreduce, resize
+from reference.problems import make
+from theory import variance_floor
+from theory.theorems.communication_volume import wire_bytes
+from theory.theorems.compressed_stability import SAFE, stable_floor
+from theory.theorems.freeze_rule import fires_at, window_length
+from theory.theorems.resize import displacement
+from theory.theorems.variance_floor import compressed_step_bound, white_noise_scale, worst_adam_step
+
+
+def test_default_floor_is_one_gradient_of_average_size():
+    assert variance_floor(0.9, 0.999) == pytest.approx(1e-3, rel=0.005)
+    assert variance_floor(0.9, 0.999, relative_scale=1.0) == pytest.approx(1.9e-2, rel=0.01)
+    for beta1, beta2 in ((0.5, 0.9), (0.9, 0.95), (0.9, 0.999), (0.0, 0.99)):
+        assert 0 < variance_floor(beta1, beta2) <= 1 - beta2
+    with pytest.raises(ValueError, match="beta1\\^2 < beta2"):
+        variance_floor(0.9, 0.8)
+
+
+@pytest.mark.parametrize("scale", ["l1", "l2"])
+@pytest.mark.parametrize("beta1", [0.5, 0.9])
+def test_steps_under_the_floor_stay_within_the_bound_and_within_adams_worst(scale, beta1):
+    """White gradients, one coordinate a million times weaker: R stays near white_noise_scale, as T7e assumes."""
+    rng, dim, n = np.random.default_rng(0), 200, 1
+    strength = np.ones(dim)
+    strength[0] = 1e-6
+    kappa = variance_floor(beta1, 0.99)
+    optimizer = OneBitAdam(lr=1e-3, beta1=beta1, beta2=0.99, freeze_step=500, scale=scale, variance_floor=kappa)
+    state, relative, moves = optimizer.init(np.zeros(dim), n), 0.0, []
+    for t in range(1, 900):
+        before, state = state, optimizer.step(state, strength * rng.standard_normal((n, dim)))
+        if t > 500:
+            w_D = state.momentum + state.server_error
+            relative = max(relative, float(np.sqrt(np.mean(w_D**2) / state.variance[1:].mean())))
+            moves.append(np.abs(state.params - before.params))
+            assert moves[-1].max() <= compressed_step_bound(1e-3, kappa, relative) * 1.01  # mean v without the weak one
+    assert 0.5 <= relative / white_noise_scale(beta1) <= 2
+    assert np.max(moves) <= 2 * 1e-3 * worst_adam_step(beta1, 0.99)
+    assert np.max(np.array(moves)[:, 0]) > np.max(np.array(moves)[:, 1:])  # the weak coordinate moves most
+
+
+def test_unfloored_coordinate_jumps_beyond_any_adam_step():
+    rng, dim = np.random.default_rng(0), 50
+    strength = np.ones(dim)
+    strength[0] = 1e-9
+    optimizer = OneBitAdam(lr=1e-3, freeze_step=50, variance_floor=0.0)
+    state = optimizer.init(np.zeros(dim), 1)
+    for _ in range(51):
+        before, state = state, optimizer.step(state, strength * rng.standard_normal((1, dim)))
+    assert abs(state.params[0] - before.params[0]) > 1e3 * 1e-3 * worst_adam_step(0.9, 0.999)
+
+
+@pytest.mark.parametrize("gain", [0.1, SAFE])
+def test_curved_coordinate_stays_bounded_where_t7f_says_so(gain):
+    """One curved coordinate of low variance among 400 white ones: |x| <= 2 gamma P S with the largest S of the run."""
+    rng, dim, lr = np.random.default_rng(1), 400, 1e-2
+    optimizer = OneBitAdam(lr=lr, freeze_step=50, variance_floor=1e-4)
+    state, strength = optimizer.init(np.zeros(dim), 1), np.ones(dim)
+    strength[0] = 1e-5
+    for _ in range(50):
+        state = optimizer.step(state, strength * rng.standard_normal((1, dim)))
+    p = 1 / np.sqrt(state.variance[0])
+    curvature = gain / (lr * p)
+    assert stable_floor(lr, curvature, float(state.variance.mean())) <= 1e-4 * (gain / SAFE) ** 2 * 1.05
+    state = replace(state, params=np.zeros(dim), momentum=np.concatenate([[0.0], state.momentum[1:]]))
+    largest_scale = largest_x = 0.0
+    for _ in range(2000):
+        g = rng.standard_normal((1, dim))
+        g[0, 0] = curvature * state.params[0]
+        state = optimizer.step(state, g)
+        largest_scale = max(largest_scale, float(np.abs(state.momentum).max()))
+        largest_x = max(largest_x, abs(float(state.params[0])))
+    assert largest_x <= 2 * lr * p * largest_scale
+
+
+def test_auto_freeze_of_the_reference_fires_where_the_rule_says():
+    rng = np.random.default_rng(3)
+    decay = np.exp(-np.arange(400) / 60)[:, None]  # v falls fast, then settles on a floor
+    gradients = np.sqrt(decay + 0.05) * rng.standard_normal((400, 30))
+    optimizer = OneBitAdam(lr=1e-4, beta2=0.95, freeze_step="auto")
+    state = optimizer.init(np.zeros(30), 1)
+    for row in gradients:
+        state = optimizer.step(state, row[None])
+    expected = fires_at(gradients**2, 0.95)
+    assert state.frozen_at == expected
+    assert expected is not None
+    assert expected > window_length(0.95)
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, 4), (8, 3), (3, 5)])
+def test_resize_conserves_delta_exactly_in_fractions(old, new):
+    optimizer = OneBitAdam(lr=Fraction(1, 64), beta1=Fraction(1, 2), beta2=Fraction(3, 4), freeze_step=2, scale="l1")
+    rng = np.random.default_rng(0)
+    errors = np.vectorize(Fraction)(rng.integers(-50, 50, (old, 16)))
+    state = optimizer.init(np.zeros(16), old)
+    state = replace(state, worker_errors=errors, server_error=errors[0] / 3)
+    after = resize(state, new)
+    assert after.n_workers == new
+    assert (after.total_error == state.total_error).all()
+
+
+def test_reset_displaces_a_run_by_what_t9b_says():
+    """Same gradients, one run loses its errors: its y stays gamma/(1-beta1) P Delta away for ever."""
+    problem = make("quadratic", n_workers=4, dim=10, dtype="float64", noise=1.0)
+    optimizer = OneBitAdam(lr=1e-3, freeze_step=20)
+    state = optimizer.init(problem.initial_params(0), 4)
+    for t in range(60):
+        state = optimizer.step(state, problem.worker_gradients(state.params, 0, t))
+    p = 1 / (np.sqrt(state.variance) + 1e-8)
+    lost = state.total_error
+    reset = replace(
+        state, worker_errors=np.zeros_like(state.worker_errors), server_error=np.zeros_like(state.server_error)
+    )
+
+    def virtual(s):
+        return s.params - 1e-3 / 0.1 * p * (0.9 * s.momentum + s.total_error)
+
+    for t in range(60, 400):
+        g = problem.worker_gradients(np.zeros(10), 0, t)  # the same for both: drawn at a fixed point
+        state, reset = optimizer.step(state, g), optimizer.step(reset, g)
+    apart = np.abs(virtual(reset) - virtual(state))
+    expected = np.array([displacement(1e-3, 0.9, scale, error) for scale, error in zip(p, lost, strict=True)])
+    np.testing.assert_allclose(apart, expected, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [2, 4, 8])
+def test_wire_bytes_of_the_reference_are_the_formulas_up_to_scales(n):
+    dim = 64 * n
+    buffers = np.random.default_rng(0).standard_normal((n, dim))
+    sent = compressed_allreduce(buffers, np.zeros_like(buffers), np.zeros(dim)).bytes_per_worker
+    scales = sent - wire_bytes(dim, n)
+    assert np.all(scales >= 0)
+    assert np.all(scales <= 2 * 8 * (n - 1))  # one number of at most 8 bytes per message, 2 (n-1) messages
