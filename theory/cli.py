@@ -177,7 +177,9 @@ def prove(
     ] = None,
     json_path: Annotated[Path | None, typer.Option("--json", help="write the results as JSON")] = None,
     latex_path: Annotated[Path | None, typer.Option("--latex", help="write a typeset appendix")] = None,
-    docs_path: Annotated[Path | None, typer.Option("--docs", help="write the Markdown page (docs/theory.md)")] = None,
+    docs_path: Annotated[
+        Path | None, typer.Option("--docs", help="write the page docs/theory.md, all theorems")
+    ] = None,
 ) -> None:
     """Re-check the theorems' certificates; exit 1 if one fails, 2 if the call was wrong."""
     from theory.registry import select  # noqa: PLC0415  (importing every theorem takes a second that --help can save)
@@ -197,7 +199,7 @@ def prove(
         if latex_path:
             write_atomically(latex_path, latex_appendix(theorems))
         if docs_path:
-            write_atomically(docs_path, markdown(theorems))
+            write_atomically(docs_path, markdown(select()))  # the page is always the whole one
     except (ValueError, OSError) as reason:
         typer.echo(f"onebit prove: {reason}", err=True)
         raise typer.Exit(2) from None
