@@ -26,5 +26,7 @@ class FrozenAdam(OneBitAdam):
         if state.live is not None:
             mean_D[~state.live] = 0
         n, dim = buffers_ND.shape
-        sent = np.full(n, dense_allreduce_bytes(dim, n) // n, np.int64)
+        total = dense_allreduce_bytes(dim, n)
+        sent = np.full(n, total // n, np.int64)
+        sent[: total % n] += 1
         return AllreduceResult(mean_D, state.worker_errors, state.server_error, sent)
