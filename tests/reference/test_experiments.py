@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import pytest
 from rich.console import Console
 
 from reference.experiments import COLUMNS, RunConfig, RunStore, run, sweep
+from reference.experiments.run import measure
 from reference.experiments.store import write_atomically
 from reference.problems import PROBLEMS
 
@@ -52,6 +54,29 @@ def test_a_table_is_tidy_and_says_what_the_run_was():
     assert warm_up == 2 * 2 * 20 * 4 / 3
     assert compressed < warm_up
     assert (table["excess_loss"] == table["loss"] - config().build()[0].optimal_loss).all()
+
+
+def test_a_row_by_hand():
+    problem, optimizer = config().build()
+    state = optimizer.init(problem.optimum_D.copy(), 3)
+    errors_ND = np.zeros((3, 20), np.float32)
+    errors_ND[0, 0], errors_ND[1, 1] = 3, 4
+    state = replace(
+        state, worker_errors=errors_ND, server_error=np.full(20, 0.5, np.float32), variance=np.full(20, 2, np.float32),
+        bytes_on_wire=30, skipped_steps=2,
+    )  # fmt: skip
+    row = measure(problem, state, 7, 1.5)
+    assert row["step"] == 7
+    assert row["seconds"] == 1.5
+    assert row["worker_error_norm"] == (25 / 3) ** 0.5
+    assert row["server_error_norm"] == (20 / 4) ** 0.5
+    assert row["total_error_norm"] ** 2 == pytest.approx(1.5**2 + (0.5 + 4 / 3) ** 2 + 18 / 4, rel=2**-20)
+    assert row["variance_l1"] == 40
+    assert row["bytes_per_worker"] == 10
+    assert row["skipped_steps"] == 2
+    assert row["frozen"] == 0
+    assert row["loss"] == problem.loss(state.params)
+    assert row["grad_norm_sq"] == pytest.approx(float((problem.gradient(state.params).astype(float) ** 2).sum()))
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
