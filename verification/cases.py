@@ -68,3 +68,11 @@ class OptimizerCase:
 
 
 Case = CollectiveCase | OptimizerCase
+
+
+def _print_short(self: Case, printer: object, cycle: bool) -> None:
+    """What Hypothesis prints: it would otherwise spell out every array of every failing case."""
+    printer.text(repr(self))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+CollectiveCase._repr_pretty_ = OptimizerCase._repr_pretty_ = _print_short  # pyright: ignore[reportAttributeAccessIssue]

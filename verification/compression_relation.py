@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from theory import rounding
 from verification.finding import Finding
 from verification.protocol import Array, Scale, Traits
-from verification.tolerances import conservation_tolerance, message_tolerance, reduction_depth, wide_slack
+from verification.tolerances import (
+    conservation_tolerance,
+    message_tolerance,
+    reduction_depth,
+    sum_tolerance,
+    wide_slack,
+)
 
 Floats = NDArray[np.float64]
 
@@ -65,11 +71,19 @@ class CompressionRound:
 
     @cached_property
     def scale_intervals_N(self) -> tuple[Floats, Floats]:
-        """The scales s_i that are consistent with every live element: [low, high], empty if low > high."""
+        """The scales s_i that are consistent with every live element: [low, high], empty if low > high.
+
+        A scale is a number of the wire's format, so the ends are numbers of that format.
+        """
         sizes_ND = np.abs(self.messages_ND[:, self.live_D])
         slack_ND = self.message_tolerance_ND[:, self.live_D]
         low_N = np.maximum((sizes_ND - slack_ND).max(axis=1), 0.0)
-        return low_N, (sizes_ND + slack_ND).min(axis=1)
+        high_N = (sizes_ND + slack_ND).min(axis=1)
+        if self.traits.dtype == "float32":
+            low_32, high_32 = low_N.astype(np.float32), high_N.astype(np.float32)
+            low_N = np.where(low_32 < low_N, np.nextafter(low_32, np.float32(np.inf)), low_32).astype(np.float64)
+            high_N = np.where(high_32 > high_N, np.nextafter(high_32, np.float32(-np.inf)), high_32).astype(np.float64)
+        return low_N, high_N
 
     @cached_property
     def one_bit_workers(self) -> bool:
@@ -111,8 +125,8 @@ class CompressionRound:
             sizes, slack = np.abs(self.messages_ND[i]), self.message_tolerance_ND[i]
             live = np.flatnonzero(self.live_D)
             most, least = live[np.argmax((sizes - slack)[live])], live[np.argmin((sizes + slack)[live])]
-            yield Finding("L1", "worker_one_bit", f"worker {i} did not send one magnitude: |u - new error| is "
-                          f"{sizes[most]:.9g} at element {most} and {sizes[least]:.9g} at element {least}")
+            yield Finding("L1", "worker_one_bit", f"worker {i} did not send one {self.traits.dtype} magnitude: |u - new error| "
+                          f"is {sizes[most]:.9g} at element {most} and {sizes[least]:.9g} at element {least}")
             return
 
     def worker_bits(self) -> Iterator[Finding]:
@@ -217,11 +231,10 @@ class CompressionRound:
 def collective_round(
     traits: Traits, inputs: tuple[Array, Array, Array], outputs: tuple[Array, Array, Array], *, exact: bool = False
 ) -> CompressionRound:
-    """The relation for a collective: u = buffer + worker error is rounded once, so its sign is never in doubt."""
+    """The relation for a collective: u = buffer + worker error is rounded at most once, so its sign is never in doubt."""
     buffers_ND, worker_errors_ND, server_error_D = inputs
     u_ND = buffers_ND.astype(np.float64) + worker_errors_ND
-    unit = rounding.unit_roundoff(traits.dtype) + rounding.unit_roundoff("float64")
     return CompressionRound(
-        u_ND, unit * np.abs(u_ND), server_error_D, *outputs,
+        u_ND, sum_tolerance(buffers_ND, worker_errors_ND, u_ND, traits.dtype), server_error_D, *outputs,
         live_D=np.ones(server_error_D.size, np.bool_), scale=traits.scale or "l2", traits=traits, exact=exact,
     )

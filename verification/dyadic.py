@@ -56,6 +56,10 @@ def _l2_round(rng: np.random.Generator, n: int, dim: int, chunk: int) -> tuple[A
     def quarter(length: int) -> Array:
         return rng.permutation(np.arange(length) < length // 4)
 
+    if dim > 1024:  # every element counts, so that one that is left out shows
+        u_ND = scale_N[:, None] * signs_D
+        pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)
+        return u_ND - pending_ND, pending_ND, scale_N.mean() * signs_D * rng.integers(0, 3)
     picked_D = quarter(dim)
     u_ND = np.where(picked_D, 2 * scale_N[:, None] * signs_D, 0.0)
     pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)

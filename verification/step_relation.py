@@ -115,7 +115,8 @@ class StepRelation:
                 step=self.t if h.bias_correction else None, dtype=dtype, complement=self.traits.complement,
                 grads_tolerance=averaged,
             ))  # fmt: skip
-        sums = [one + other for one, other in zip(*bounds, strict=True)]
+        # where the uncertainty of v exceeds eps there is no bound on x: theory gives inf, or inf - inf
+        sums = [np.nan_to_num(one + other, nan=np.inf, posinf=np.inf) for one, other in zip(*bounds, strict=True)]
         return rounding.AdamTolerance(new_x, new_m, new_v), rounding.AdamTolerance(*sums)
 
     def adam_momentum(self) -> Iterator[Finding]:

@@ -19,6 +19,10 @@ Floats = NDArray[np.float64]
 Palette = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
 WORKERS = (1, 2, 3, 4, 5, 8)
+FEW_WORKERS = (1, 2, 3)
+FEW_SIZES = (1, 2, 8, 9, 17, 33)
+"""For properties about something else than sizes and numbers of workers."""
+
 SIZES = (1, 2, 3, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 33, 40, 63, 64, 65, 71, 100, 127, 128, 129, 200, 255, 256, 257)
 
 
@@ -65,9 +69,9 @@ def allowed_workers(traits: Traits, workers: Sequence[int] = WORKERS) -> list[in
 
 @st.composite
 def shapes(draw: st.DrawFn, traits: Traits, workers: Sequence[int] = WORKERS, sizes: Sequence[int] = SIZES) -> tuple[int, int]:
-    """(N, D): D from a list, or just beside a multiple of the chunks' unit N * multiple."""
+    """(N, D): D from ``sizes``; where these are all SIZES, also just beside a multiple of the chunks' unit N * multiple."""
     n = draw(st.sampled_from(allowed_workers(traits, workers)))
-    if draw(st.booleans()):
+    if sizes is SIZES and draw(st.booleans()):
         unit = n * traits.chunk_multiple
         return n, max(1, unit * draw(st.integers(1, 2)) + draw(st.integers(-1, 1)))
     return n, draw(st.sampled_from(sizes))

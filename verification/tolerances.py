@@ -27,6 +27,21 @@ def reduction_depth(length: int) -> int:
     return rounding.tree_depth(length, LONGEST_SEQUENCE)
 
 
+def sum_tolerance(a: Any, b: Any, sum_64: Floats, dtype: str) -> Floats:
+    """Bound on abs(u - (a + b)) for a u formed by one addition in ``dtype`` or wider; ``sum_64`` is a + b in float64.
+
+    Proof. Addition is correctly rounded, so u is either round(a + b) or closer. The error of ``sum_64`` itself is known
+    exactly (Knuth's TwoSum), and rounding is monotone: where ``sum_64`` is exact, u differs from it by at most
+    abs(round(sum_64) - sum_64), which is 0 where the sum needs no rounding. Elsewhere u_dtype + u_64 covers both.
+    """
+    a64, b64 = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    virtual = sum_64 - a64
+    inexact = (a64 - (sum_64 - virtual)) + (b64 - virtual) != 0
+    rounded_off = np.abs(rounding.round_to(sum_64, dtype) - sum_64)
+    either = (rounding.unit_roundoff(dtype) + rounding.unit_roundoff("float64")) * np.abs(sum_64)
+    return np.where(inexact, either, rounded_off)
+
+
 def message_tolerance(u_tolerance: Floats, new_errors: Any, dtype: str) -> Floats:
     """Bound on abs((u_hat - delta') - s q): what the new error says about the message that was sent.
 

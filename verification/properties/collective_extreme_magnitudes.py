@@ -8,7 +8,7 @@ import numpy as np
 
 from verification.compression_relation import CLAUSES
 from verification.property import Property, collective_clauses
-from verification.strategies import Floats, collective_cases, gaussian
+from verification.strategies import FEW_SIZES, FEW_WORKERS, Floats, collective_cases, gaussian
 
 
 def times(factor: float, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -33,6 +33,6 @@ PROPERTY = Property(
     law="C1, C2, L1",
     title="The round is right for huge, tiny and subnormal numbers, and for all of them in one buffer.",
     catches="squares that overflow, subnormal numbers taken for zero, guards such as max(scale, 1e-12)",
-    cases=partial(collective_cases, palettes=PALETTES),
+    cases=partial(collective_cases, palettes=PALETTES, workers=FEW_WORKERS, sizes=FEW_SIZES),
     check=collective_clauses(*CLAUSES),
 )

@@ -11,6 +11,7 @@ from verification.cases import CollectiveCase
 from verification.driver import Driver
 from verification.finding import Finding
 from verification.property import Property
+from verification.protocol import Traits
 from verification.step_relation import same_bits
 from verification.strategies import collective_cases
 
@@ -28,8 +29,9 @@ def check(driver: Driver, case: CollectiveCase) -> Iterable[Finding]:
             yield Finding("purity", "purity", f"allreduce modified its argument {name}")
             return
     for name, output in zip(OUTPUTS, outputs, strict=True):
-        for other, array in [*zip(INPUTS, given, strict=True), *((f"returned {n}", o) for n, o in zip(OUTPUTS, outputs, strict=True))]:
-            if array is not output and np.may_share_memory(array, output) and np.shares_memory(array, output):
+        others = [*zip(INPUTS, given, strict=True), *((f"returned {n}", o) for n, o in zip(OUTPUTS, outputs, strict=True) if n != name)]
+        for other, array in others:
+            if np.may_share_memory(array, output) and np.shares_memory(array, output):
                 yield Finding("purity", "purity", f"the returned {name} shares memory with {other}")
                 return
     kept = [array.copy() for array in outputs]
@@ -40,6 +42,12 @@ def check(driver: Driver, case: CollectiveCase) -> Iterable[Finding]:
             return
 
 
+def nothing_to_send(traits: Traits) -> list[CollectiveCase]:
+    """All zero: what is returned equals what was given, but must be other memory."""
+    inputs = tuple(np.zeros(shape, traits.numpy_dtype) for shape in ((1, 8), (1, 8), (8,)))
+    return [CollectiveCase((inputs, inputs))]  # pyright: ignore[reportArgumentType]
+
+
 PROPERTY = Property(
     id="collective.purity",
     law="purity",
@@ -47,5 +55,6 @@ PROPERTY = Property(
     catches="in-place sums, returned views of kept buffers",
     cases=partial(collective_cases, rounds=2),
     check=check,
+    examples=nothing_to_send,
     cost=2,
 )

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from verification.cases import OptimizerCase
 from verification.property import Property, step_clauses
 from verification.protocol import Traits
-from verification.strategies import gaussian, integers, optimizer_cases
+from verification.strategies import FEW_SIZES, FEW_WORKERS, gaussian, integers, optimizer_cases
 
 
 @st.composite
 def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
     """Some columns of the warm-up gradients are 0, or so small that their squares are; later ones need not be."""
-    case = draw(optimizer_cases(traits, (gaussian, integers), compressed=(2, 4)))
+    case = draw(optimizer_cases(traits, (gaussian, integers), compressed=(2, 4), workers=FEW_WORKERS, sizes=FEW_SIZES))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     dead_D = rng.random(case.dim) < draw(st.sampled_from((0.3, 1.0, 0.05)))
     dead_D[rng.integers(case.dim)] = True

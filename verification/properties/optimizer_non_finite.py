@@ -11,13 +11,13 @@ from verification.cases import OptimizerCase
 from verification.property import Property, step_clauses
 from verification.protocol import Hyper, Traits
 from verification.step_relation import CLAUSES
-from verification.strategies import gaussian, integers, optimizer_cases
+from verification.strategies import FEW_SIZES, FEW_WORKERS, gaussian, integers, optimizer_cases
 
 
 @st.composite
 def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
     """One or two bad elements, in one or two steps, in either stage."""
-    case = draw(optimizer_cases(traits, (gaussian, integers), compressed=(3,), warm_up=(2, 1)))
+    case = draw(optimizer_cases(traits, (gaussian, integers), compressed=(3,), warm_up=(2, 1), workers=FEW_WORKERS, sizes=FEW_SIZES))
     grads_TND = case.grads_TND.copy()
     for _ in range(draw(st.integers(1, 2))):
         t = draw(st.integers(0, len(grads_TND) - 1))
