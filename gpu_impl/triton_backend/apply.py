@@ -68,7 +68,7 @@ def apply(
     j = tl.program_id(1)
     SPAN: tl.constexpr = ROWS * 32 * TILES
     start, begin = chunk_start(j, chunk8), span_of(p, SPAN)
-    n = tl.minimum(chunk8.to(tl.int64) * 8, dim - start)
+    n = tl.minimum(tl.cast(chunk8, tl.int64) * 8, dim - start)
     params += start
     preconditioner += start
     if COPY:
@@ -83,6 +83,6 @@ def apply(
             word, at = tile_of(begin, k, ROWS)
             apply_tile(params, preconditioner, words, copy, word, at, n, lr, decay, momentum_scale, COPY, False)
     else:
-        for k in range(tl.cdiv(n - begin, ROWS * 32)):
+        for k in range(tl.cast(tl.cdiv(n - begin, ROWS * 32), tl.int32)):
             word, at = tile_of(begin, k, ROWS)
             apply_tile(params, preconditioner, words, copy, word, at, n, lr, decay, momentum_scale, COPY, True)

@@ -9,7 +9,7 @@ from gpu_impl.triton_backend.elements import (
     GRADIENT_FACTOR,
     chunk_start,
     error_of,
-    is_marked,
+    is_dead,
     load_elements,
     load_words,
     marked_where,
@@ -41,8 +41,8 @@ def compress_tile(
 ):
     """u <- (1-beta1) g + beta1 m-bar + (u - s sign(u)) on one tile: returns the new u and the ignored gradients."""
     g = load_elements(grad, at, n, 0.0, MASKED)
-    old = load_elements(u, at, n, -0.0, MASKED)  # padding is dead: it adds nothing to the norm
-    dead = is_marked(old)
+    old = load_elements(u, at, n, 0.0, MASKED)
+    dead = is_dead(old, at, n, MASKED)
     if FIRST:
         momentum = old
         error = tl.zeros_like(old)
@@ -83,7 +83,7 @@ def compress(
     j = tl.program_id(1)
     SPAN: tl.constexpr = ROWS * 32 * TILES
     start, begin = chunk_start(j, chunk8), span_of(p, SPAN)
-    n = tl.minimum(chunk8.to(tl.int64) * 8, dim - start)
+    n = tl.minimum(tl.cast(chunk8, tl.int64) * 8, dim - start)
     grad += start
     u += start
     words_in = shared + j.to(tl.int64) * row_words
@@ -102,7 +102,7 @@ def compress(
             sums += norm_terms(new, L1)
             ignored += lost
     else:
-        for k in range(tl.cdiv(n - begin, ROWS * 32)):
+        for k in range(tl.cast(tl.cdiv(n - begin, ROWS * 32), tl.int32)):
             word, at = tile_of(begin, k, ROWS)
             new, lost = compress_tile(
                 grad, u, words_in, words_out, word, at, n, factor, old_scale, shared_scale, beta, complement, FIRST, True

@@ -59,6 +59,18 @@ def as_float32(values):
 
 
 @triton.jit
+def rounded_to(values, dtype: tl.constexpr):
+    """float32 to the nearest, ties to even, NaN to NaN. bfloat16 by bits: the interpreter would cut it off."""
+    if dtype == tl.bfloat16:
+        bits = values.to(tl.int32, bitcast=True)
+        upper = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        result = tl.where(values == values, upper, 0x7FC0).to(tl.int16).to(tl.bfloat16, bitcast=True)
+    else:
+        result = values.to(dtype)
+    return result
+
+
+@triton.jit
 def load_elements(pointer, at, n, other, MASKED: tl.constexpr):
     """Elements as float32. Whole tiles are read without a mask, so that loads are 16 bytes wide."""
     if MASKED:
@@ -71,7 +83,7 @@ def load_elements(pointer, at, n, other, MASKED: tl.constexpr):
 @triton.jit
 def store_elements(pointer, at, n, values, MASKED: tl.constexpr):
     """Store, rounded to nearest even."""
-    values = values.to(pointer.dtype.element_ty)
+    values = rounded_to(values, pointer.dtype.element_ty)
     if MASKED:
         tl.store(pointer + at, values, mask=at < n)
     else:
@@ -116,6 +128,15 @@ def is_marked(values):
 
 
 @triton.jit
+def is_dead(values, at, n, MASKED: tl.constexpr):
+    """Marked, or behind the end of the chunk: padding then stays zero and adds nothing to a norm."""
+    dead = is_marked(values)
+    if MASKED:
+        dead = dead | (at >= n)
+    return dead
+
+
+@triton.jit
 def error_of(values, scale):
     """u - s sign(u)."""
     return values - tl.where(values >= 0, scale, -scale)
@@ -123,8 +144,8 @@ def error_of(values, scale):
 
 @triton.jit
 def marked_where(dead, values):
-    """``values``, never -0.0 but where ``dead``."""
-    return tl.where(dead, -0.0, values + 0.0)
+    """``values``, never -0.0 but where ``dead``. By bits, for Triton turns a constant -0.0 into +0.0."""
+    return tl.where(dead, MARK, (values + 0.0).to(tl.int32, bitcast=True)).to(tl.float32, bitcast=True)
 
 
 @triton.jit

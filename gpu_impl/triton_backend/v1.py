@@ -16,9 +16,11 @@ from gpu_impl.triton_backend.elements import (
     WEIGHT_DECAY,
     as_float32,
     error_of,
+    is_dead,
     is_marked,
     marked_where,
     norm_terms,
+    rounded_to,
 )
 
 BLOCK = 1024
@@ -67,12 +69,12 @@ def compress_v1(
     p = tl.program_id(0).to(tl.int64)
     j = tl.program_id(1).to(tl.int64)
     start = j * chunk
-    n = tl.minimum(tl.zeros([], tl.int64) + chunk, dim - start)
+    n = tl.minimum(tl.cast(chunk, tl.int64), dim - start)
     at = p * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
     g = as_float32(tl.load(grad + start + at, mask=inside, other=0.0))
-    old = tl.load(u + start + at, mask=inside, other=-0.0)
-    dead = is_marked(old)
+    old = tl.load(u + start + at, mask=inside, other=0.0)
+    dead = is_dead(old, at, n, True)
     if FIRST:
         momentum = old
         error = tl.zeros_like(old)
@@ -109,13 +111,13 @@ def server_v1(
     p = tl.program_id(0).to(tl.int64)
     at = p * BLOCK + tl.arange(0, BLOCK)
     inside = at < dim
-    old = tl.load(w + at, mask=inside, other=-0.0)
+    old = tl.load(w + at, mask=inside, other=0.0)
     total = tl.zeros([BLOCK], tl.float32)
     for worker in range(n_workers):
-        i = tl.zeros([], tl.int64) + worker
+        i = tl.cast(worker, tl.int64)
         total += decode_v1(received + i * row_bytes, at, inside, tl.load(received_scales + (i + 1) * (row_bytes // 4) - 1))
-    count = (tl.zeros([BLOCK], tl.int32) + n_workers).to(tl.float32)
-    new = marked_where(is_marked(old), tl.div_rn(total, count) + error_of(old, tl.load(w_scale)))
+    count = tl.zeros([BLOCK], tl.float32) + tl.cast(n_workers, tl.float32)
+    new = marked_where(is_dead(old, at, dim, True), tl.div_rn(total, count) + error_of(old, tl.load(w_scale)))
     tl.store(w + at, new, mask=inside)
     send_v1(reply, p * BLOCK, dim, new, inside, BLOCK)
     tl.store(partials + p, tl.sum(norm_terms(new, L1), axis=0))
@@ -142,7 +144,7 @@ def apply_v1(
     p = tl.program_id(0).to(tl.int64)
     j = tl.program_id(1).to(tl.int64)
     start = j * chunk
-    n = tl.minimum(tl.zeros([], tl.int64) + chunk, dim - start)
+    n = tl.minimum(tl.cast(chunk, tl.int64), dim - start)
     at = p * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
     scale = tl.load(shared_scales + (j + 1) * (row_bytes // 4) - 1)
@@ -151,6 +153,6 @@ def apply_v1(
     x = as_float32(tl.load(params + start + at, mask=inside, other=0.0))
     moved = x - tl.load(step + LR) * (preconditioned * momentum + tl.load(step + WEIGHT_DECAY) * x)
     moved = tl.where(is_marked(preconditioned), x, moved)
-    tl.store(params + start + at, moved.to(params.dtype.element_ty), mask=inside)
+    tl.store(params + start + at, rounded_to(moved, params.dtype.element_ty), mask=inside)
     if COPY:
-        tl.store(copy + start + at, moved.to(copy.dtype.element_ty), mask=inside)
+        tl.store(copy + start + at, rounded_to(moved, copy.dtype.element_ty), mask=inside)

@@ -195,6 +195,7 @@ def test_apply(backend, device, dtype, copy_dtype, weight_decay, correction):
 
 
 @backends
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")  # to float16, in the interpreter
 @pytest.mark.parametrize(("dtype", "copy_dtype"), [(torch.float32, torch.bfloat16), (torch.float16, None)])
 @pytest.mark.parametrize("grad_dtype", DTYPES)
 @pytest.mark.parametrize("step", [None, 3])
