@@ -117,7 +117,7 @@ class Theorem:
         example: an instance that comes near the bound.
         numeric_checks: named checks that must return True (for what symbols cannot reach).
         wrong_variants: at least three false neighbours that the certificate or the numeric check rejects.
-        laws: ids of SPEC laws or conventions that it proves, e.g. ``("L10",)``.
+        laws: ids of the laws and conventions (docs/algorithm.md) that it proves, e.g. ``("L10",)``.
         remarks: what it does not say, and how it differs from what is published.
     """
 

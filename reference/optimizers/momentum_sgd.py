@@ -1,4 +1,4 @@
-"""Momentum SGD, with the momentum as an exponential mean, as in Adam and in SPEC's notation.
+"""Momentum SGD, with the momentum as an exponential mean, as in Adam.
 
     m <- beta1 m + (1 - beta1) g-bar        x <- x - gamma (m + lambda x)
 

@@ -15,7 +15,10 @@ from reference import (
     OneBitAdamNoFeedback,
     OneBitAdamWorkerFeedback,
     compressed_allreduce,
+    load,
+    save,
 )
+from reference.compressors import RandomK
 
 F32 = np.float32
 
@@ -61,6 +64,16 @@ def test_frozen_adam_averages_in_full_precision_and_leaves_the_dead_alone():
         assert after.params[5] == before.params[5]
         assert not after.total_error.any()
         assert after.bytes_on_wire - before.bytes_on_wire == 2 * 2 * 4 * 29
+
+
+def test_random_k_draws_anew_in_every_step_and_again_the_same_after_a_resume():
+    optimizer = OneBitAdam(lr=1e-2, freeze_step=1, compressor=RandomK(density=0.2), seed=4)
+    kept = [after.momentum != 0 for *_, after in compressed_steps(optimizer)]
+    assert len({mask.tobytes() for mask in kept}) == len(kept)
+    again = [after.momentum != 0 for *_, after in compressed_steps(optimizer)]
+    assert [mask.tobytes() for mask in kept] == [mask.tobytes() for mask in again]
+    before, grads_ND, after = list(compressed_steps(optimizer))[-1]
+    assert same(optimizer.step(load(save(before)), grads_ND).params, after.params)
 
 
 def test_naive_adam_is_adam_on_the_compressed_gradient():

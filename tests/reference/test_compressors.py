@@ -96,7 +96,7 @@ def test_uniform_quantization_is_within_half_a_level_and_keeps_zero(n_bits):
     assert not encode(UniformQuantization(n_bits=n_bits), 0 * u_D).decode().any()
 
 
-# FACTS section 2: error ratio ||u - C(u)||^2 / ||u||^2, (l2, l1), as measured once on 10^5 numbers.
+# docs/published.md: error ratio ||u - C(u)||^2 / ||u||^2, (l2, l1), as measured once on 10^5 numbers.
 CONSTANTS = {"gaussian": (0.404, 0.363), "laplace": (0.589, 0.502), "sparse": (1.493, 0.936), "one_hot": (1.994, 1.000)}
 HALF_NORMAL = (math.sqrt(2 / math.pi), 1.0, 2 * math.sqrt(2 / math.pi), 3.0)
 MOMENTS = {"gaussian": HALF_NORMAL, "laplace": (1.0, 2.0, 6.0, 24.0), "sparse": tuple(0.1 * m for m in HALF_NORMAL)}

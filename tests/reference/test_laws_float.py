@@ -1,4 +1,4 @@
-"""Laws of the reference in float32: bitwise where SPEC says bitwise, else within tolerances that ``theory`` proves."""
+"""Laws of the reference in float32: bitwise where the law says so, else within tolerances that ``theory`` proves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Float32 steps of the reference, each read as a relation between the state before and after (SPEC section 4)."""
+"""Float32 steps of the reference, each read as a relation between the state before and after (docs/algorithm.md)."""
 
 from __future__ import annotations
 

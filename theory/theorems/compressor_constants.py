@@ -71,7 +71,7 @@ def sample(family: str, dim: int, seed: int, *, density: float = 0.1) -> np.ndar
 
 
 def table_agrees() -> bool:
-    """The measured table of FACTS section 2 (d = 100,000), to its three digits and sampling error."""
+    """The measured table of docs/published.md (d = 100,000), to its three digits and sampling error."""
     measured = {
         "gaussian": (0.404, 0.363),
         "laplace": (0.589, 0.502),
@@ -121,12 +121,12 @@ THEOREM = Theorem(
         "independent, identically distributed coordinates with a second moment",
         "d to infinity (one-hot: exact)",
     ),
-    source="ours; the measured values are in FACTS section 2",
+    source="ours; the measured values are in docs/published.md",
     status=Status.PROVED,
     proof=proof,
     bound=bound,
     example=example,
-    numeric_checks={"table of FACTS section 2": table_agrees, "fresh samples": samples_agree},
+    numeric_checks={"table of docs/published.md": table_agrees, "fresh samples": samples_agree},
     wrong_variants=(
         WrongVariant("Gaussian: phi = 1/pi", lambda: _off("gaussian", "l1", 1 / math.pi)),
         WrongVariant("Laplace: phi = 2/pi, as if Gaussian", lambda: _off("laplace", "l2", 2 / math.pi)),

@@ -156,7 +156,7 @@ THEOREM = Theorem(
     ),
     statement=(sp.Le(RATE, COROLLARY, evaluate=False),),
     hypotheses=(*HYPOTHESES, "T and the constants are known when γ is chosen"),
-    source="ours; shape as the published corollary (recalled, FACTS)",
+    source="ours; shape as the published corollary (recalled, docs/published.md)",
     status=Status.PROVED,
     proof=proof_corollary,
     bound=bound_corollary,

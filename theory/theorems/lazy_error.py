@@ -1,4 +1,4 @@
-"""T8a: the lazy error and the implicit momentum (SPEC section 5) equal the eager form operation by operation.
+"""T8a: the lazy error and the implicit momentum (docs/algorithm.md) equal the eager form operation by operation.
 
 Eager: keep delta; after compressing store delta <- fl(u - fl(s q)), and mbar <- fl(S Q) as floats.
 Lazy:  keep u and s; the NEXT step forms fl(u - fl(s sgn(u))) in registers; mbar is kept as bits and scales.

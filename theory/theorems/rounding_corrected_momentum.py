@@ -142,7 +142,7 @@ THEOREM = Theorem(
         "product or lerp evaluation, with or without FMA",
         "beta1 is the float64 number given; 1 - beta1 rounded from float64, or subtracted from the rounded beta1",
     ),
-    source="ours; SPEC section 4 with the count made explicit",
+    source="ours; the step relation of docs/algorithm.md with the count made explicit",
     status=Status.PROVED,
     proof=proof,
     bound=bound,
@@ -154,8 +154,8 @@ THEOREM = Theorem(
         WrongVariant("the sign is determined wherever u is not 0", _sign_differs_although_nonzero),
     ),
     laws=("C2",),
-    remarks="SPEC section 4 says gamma_3: its three roundings are the product, the addition of the two products and "
-    "the addition of delta, so they belong to beta1 m and (1-beta1) g; delta meets only the last one. It holds as it "
+    remarks="A flat gamma_3 is the usual shorthand: its three roundings are the product, the addition of "
+    "the two products and the addition of delta, so they belong to beta1 m and (1-beta1) g; delta meets only the last one. It holds as it "
     "stands if the oracle uses the stored coefficients. Against the exact beta1 the stored one's error comes on top: "
     "known exactly (2.9e-8 relative for 0.9 in float32, half of u), so charged exactly and not as a fourth unknown "
     "rounding. torch's lerp has a term u abs(m) that gamma_3 abs(beta1 m) does not cover for small beta1; "
