@@ -105,6 +105,8 @@ def compressed_allreduce(
     messages = [compress_with_feedback(compressor, u_D, live_D, rng) for u_D in new_worker_errors_ND]
 
     for j, chunk in enumerate(chunks):
+        if chunk.start == chunk.stop:
+            break  # only trailing chunks are empty [C3]: nothing is sent for them
         # All-to-all: worker j receives chunk j of every message, and averages.
         parts = [message.chunk(chunk) for message in messages]
         w_C = sum((decode_live(part, live(chunk)) for part in parts), start=zeros(chunk.stop - chunk.start, dtype))
@@ -112,10 +114,9 @@ def compressed_allreduce(
         # It compresses the average, with a scale of its own; w turns into the new delta_bar.
         message = compress_with_feedback(compressor, w_C, live(chunk), rng)
         new_server_error_D[chunk] = w_C
-        # All-gather: worker j sends the result to the other N - 1. An empty chunk sends nothing.
+        # All-gather: worker j sends the result to the other N - 1.
         output_D[chunk] = decode_live(message, live(chunk))
-        if chunk.start < chunk.stop:
-            bytes_per_worker += [part.nbytes if i != j else 0 for i, part in enumerate(parts)]
-            bytes_per_worker[j] += (n - 1) * message.nbytes
+        bytes_per_worker += [part.nbytes if i != j else 0 for i, part in enumerate(parts)]
+        bytes_per_worker[j] += (n - 1) * message.nbytes
 
     return AllreduceResult(output_D, new_worker_errors_ND, new_server_error_D, bytes_per_worker)

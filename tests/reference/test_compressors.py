@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from reference_support import floats, same
 
-from reference.allreduce import chunk_slices
+from reference.allreduce import chunk_slices, compressed_allreduce
 from reference.compressors import Identity, PlainSign, RandomK, ScaledSign, TopK, UniformQuantization
+from theory.rounding import gamma
 
 COMPRESSORS = [
     ScaledSign("l1"), ScaledSign("l2"), PlainSign(), Identity(), TopK(density=0.1), RandomK(density=0.1),
@@ -43,6 +44,20 @@ def test_encoding_does_not_change_its_input_and_is_deterministic(compressor):
     kept_D = u_D.copy()
     assert same(encode(compressor, u_D).decode(), encode(compressor, u_D).decode())
     assert same(u_D, kept_D)
+
+
+@every_compressor
+@pytest.mark.parametrize(("dim", "n_workers"), [(1, 3), (29, 3), (65, 16)])
+def test_every_compressor_in_an_all_reduce_with_empty_chunks(compressor, dim, n_workers):
+    """L1 for one exchange: what comes out and what is left is what went in, to float64 rounding of a few sums."""
+    rng = np.random.default_rng(dim)
+    inputs = [floats(rng, n_workers, dim), floats(rng, n_workers, dim), floats(rng, dim)]
+    inputs = [array.astype(np.float64) for array in inputs]
+    reduced = compressed_allreduce(*inputs, compressor=compressor)
+    left_D = reduced.output_D + reduced.worker_errors_ND.mean(axis=0) + reduced.server_error_D
+    asked_D = inputs[0].mean(axis=0) + inputs[1].mean(axis=0) + inputs[2]
+    sizes = [np.abs(a).max() for a in (*inputs, reduced.output_D, reduced.worker_errors_ND, reduced.server_error_D)]
+    assert np.abs(left_D - asked_D).max() <= gamma(4 * n_workers + 8, "float64") * sum(sizes)
 
 
 @pytest.mark.parametrize(
