@@ -154,10 +154,12 @@ THEOREM = Theorem(
         WrongVariant("the sign is determined wherever u is not 0", _sign_differs_although_nonzero),
     ),
     laws=("C2",),
-    remarks="A flat gamma_3 is the usual shorthand: its three roundings are the product, the addition of "
-    "the two products and the addition of delta, so they belong to beta1 m and (1-beta1) g; delta "
-    "meets only the last one. It holds as it stands if the oracle uses the stored coefficients. Against the exact beta1 the stored one's error comes on top: "
-    "known exactly (2.9e-8 relative for 0.9 in float32, half of u), so charged exactly and not as a fourth unknown "
-    "rounding. torch's lerp has a term u abs(m) that gamma_3 abs(beta1 m) does not cover for small beta1; "
-    "'any' covers both forms.",
+    remarks=(
+        "A flat gamma_3 is the usual shorthand: its three roundings are the product, the addition of the two products "
+        "and the addition of delta, so they belong to beta1 m and (1-beta1) g; delta meets only the last one. It "
+        "holds as it stands if the oracle uses the stored coefficients. Against the exact beta1 the stored one's "
+        "error comes on top: known exactly (2.9e-8 relative for 0.9 in float32, half of u), so charged exactly and "
+        "not as a fourth unknown rounding. torch's lerp has a term u abs(m) that gamma_3 abs(beta1 m) does not cover "
+        "for small beta1; 'any' covers both forms."
+    ),
 )
