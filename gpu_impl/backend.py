@@ -157,8 +157,8 @@ class Backend(ABC):
             first: first step after the freeze: u holds Adam's momentum, the error is 0, ``shared`` and ``u_scale`` are
                 not read.
         """
-        device = grad.device
         check_tensor("grad", grad, (layout.dim,), FLOATS)
+        device = grad.device
         check_tensor("u", u, (layout.dim,), F32, device)
         check_tensor("u_scale", u_scale, (1,), F32, device)
         for name, tensor in (("shared", shared), ("message", message)):
@@ -196,8 +196,9 @@ class Backend(ABC):
             chunk: j.
             scale: "l2" or "l1" [C1].
         """
-        dim, device = layout.part_dim(chunk), w.device
+        dim = layout.part_dim(chunk)
         check_tensor("w", w, (dim,), F32)
+        device = w.device
         check_tensor("w_scale", w_scale, (1,), F32, device)
         check_tensor("received", received, (_length("received", received), layout.row_bytes), U8, device)
         check_tensor("reply", reply, (layout.row_bytes,), U8, device)

@@ -20,32 +20,30 @@ INLINE floats new_u(floats g, floats u, bits_t shared_bits, job j, ints *ignored
 // Elements [from, to) of a chunk; grad, u and the rows begin at the chunk.
 INLINE double block(const void *grad, float *u, const uint8_t *shared, uint8_t *row, int64_t from, int64_t to, int l1,
                     job j, int64_t *n_ignored) {
-    double sums[8] = {0};
+    sums_t sums = {0};
     ints ignored = {0};
-    for (int64_t tile = from; tile < to; tile += TILE) {
-        int64_t i = tile, end = least(tile + TILE, to);
-        for (; i + LANES <= end; i += LANES) {
-            floats u_new = new_u(load_as(grad, i, j.type), load(u + i), load_bits(shared + i / 8), j, &ignored);
-            store(u + i, u_new);
-            store_bits(row + i / 8, signs(u_new));
-        }
-        add_norm(u + tile, i - tile, l1, sums);
-        if (i < end) {  // the tail of the chunk: padding is dead, so it adds nothing; its bits are sent as 0
-            int64_t n = end - i;
-            char g[4 * LANES] = {0};
-            float padded[LANES];
-            bits_t bits = 0;
-            memcpy(g, (const char *)grad + i * size_of(j.type), (size_t)(n * size_of(j.type)));
-            store(padded, (floats)((ints){0} + MARK));
-            memcpy(padded, u + i, (size_t)n * 4);
-            memcpy(&bits, shared + i / 8, (size_t)((n + 7) / 8));
-            floats u_new = new_u(load_as(g, 0, j.type), load(padded), bits, j, &ignored);
-            store(padded, u_new);
-            add_norm(padded, LANES, l1, sums);
-            bits = signs(u_new) & (bits_t)((1u << n) - 1);
-            memcpy(u + i, padded, (size_t)n * 4);
-            memcpy(row + i / 8, &bits, (size_t)((n + 7) / 8));
-        }
+    int64_t i = from;
+    for (; i + LANES <= to; i += LANES) {
+        floats u_new = new_u(load_as(grad, i, j.type), load(u + i), load_bits(shared + i / 8), j, &ignored);
+        store(u + i, u_new);
+        store_bits(row + i / 8, signs(u_new));
+        add_norm(&sums, u_new, l1);
+    }
+    if (i < to) {  // the tail of the chunk: padding is dead, so it adds nothing; its bits are sent as 0
+        size_t n = (size_t)(to - i), n_bytes = (n + 7) / 8, width = (size_t)size_of(j.type);
+        char g[4 * LANES] = {0};
+        float padded[LANES];
+        bits_t bits = 0;
+        memcpy(g, (const char *)grad + (size_t)i * width, n * width);
+        store(padded, (floats)((ints){0} + MARK));
+        memcpy(padded, u + i, n * 4);
+        memcpy(&bits, shared + i / 8, n_bytes);
+        floats u_new = new_u(load_as(g, 0, j.type), load(padded), bits, j, &ignored);
+        store(padded, u_new);
+        bits = signs(u_new) & (bits_t)((1u << n) - 1);
+        memcpy(u + i, padded, n * 4);
+        memcpy(row + i / 8, &bits, n_bytes);
+        add_norm(&sums, u_new, l1);
     }
     for (int k = 0; k < LANES; k++) *n_ignored += ignored[k];
     return total(sums);

@@ -2,26 +2,19 @@
 
 #include "vector.h"
 
-INLINE double block(const void *grad, int64_t from, int64_t to, int type) {
-    double sums[8] = {0};
-    for (int64_t i = from; i < to; i += TILE) {
-        int64_t n = least(TILE, to - i), whole = n - n % LANES;
-        if (type == F32) {
-            add_norm((const float *)grad + i, whole, 0, sums);
-        } else {
-            float tile[TILE];
-            for (int64_t k = 0; k < whole; k += LANES) store(tile + k, load_as(grad, i + k, type));
-            add_norm(tile, whole, 0, sums);
-        }
-        if (whole < n) {
-            char tail[4 * LANES] = {0};
-            float padded[LANES];
-            memcpy(tail, (const char *)grad + (i + whole) * size_of(type), (size_t)((n - whole) * size_of(type)));
-            store(padded, load_as(tail, 0, type));
-            add_norm(padded, LANES, 0, sums);
-        }
+INLINE double block(const void *grad, int64_t i, int64_t to, int type) {
+    sums_t sums = {0}, more = {0};  // two chains of additions, for their latency would show
+    for (; i + 2 * LANES <= to; i += 2 * LANES) {
+        add_norm(&sums, load_as(grad, i, type), 0);
+        add_norm(&more, load_as(grad, i + LANES, type), 0);
     }
-    return total(sums);
+    for (; i < to; i += LANES) {
+        size_t n = (size_t)least(LANES, to - i), width = (size_t)size_of(type);
+        char tail[4 * LANES] = {0};
+        memcpy(tail, (const char *)grad + (size_t)i * width, n * width);
+        add_norm(&sums, load_as(tail, 0, type), 0);
+    }
+    return total(sums) + total(more);
 }
 
 API void onebit_gradient_norm(const void *grad, int type, double *norm, int64_t dim, double *partials, int threads) {

@@ -15,46 +15,48 @@ INLINE void sum_messages(const uint8_t *received, int64_t at, size_t n_bytes, in
     }
 }
 
-INLINE floats new_w(floats sum, float n_workers, floats w, float old_scale) {
-    floats error = w - spread(signs(w), old_scale);
-    return marked_where(is_marked(w), (sum / n_workers + error) + 0.0f);
+typedef struct {
+    float n_workers, inverse, old_scale;
+    int exact_inverse, l1;  // for N a power of two a product with 1/N is the quotient, and cheaper
+} job;
+
+INLINE floats new_w(floats sum, floats w, job j) {
+    floats mean = j.exact_inverse ? sum * j.inverse : sum / j.n_workers;
+    floats error = w - spread(signs(w), j.old_scale);
+    return marked_where(is_marked(w), (mean + error) + 0.0f);
 }
 
 // GROUP vectors of w, in place, and their signs.
-INLINE void group(const floats sum[GROUP], float *w, bits_t bits[GROUP], float n_workers, float old_scale) {
+INLINE void group(const floats sum[GROUP], float *w, bits_t bits[GROUP], sums_t *sums, job j) {
     for (int k = 0; k < GROUP; k++) {
-        floats w_new = new_w(sum[k], n_workers, load(w + k * LANES), old_scale);
+        floats w_new = new_w(sum[k], load(w + k * LANES), j);
         store(w + k * LANES, w_new);
         bits[k] = signs(w_new);
+        add_norm(sums, w_new, j.l1);
     }
 }
 
-INLINE double block(const uint8_t *received, float *w, uint8_t *reply, int64_t from, int64_t to, int64_t n_workers,
-                    int64_t row_bytes, const float *scales, float old_scale, int l1) {
+INLINE double block(const uint8_t *received, float *w, uint8_t *reply, int64_t i, int64_t to, int64_t n_workers,
+                    int64_t row_bytes, const float *scales, job j) {
     const int64_t width = GROUP * LANES;
-    double sums[8] = {0};
+    sums_t sums = {0};
     floats sum[GROUP];
     bits_t bits[GROUP];
-    for (int64_t tile = from; tile < to; tile += TILE) {
-        int64_t i = tile, end = least(tile + TILE, to);
-        for (; i + width <= end; i += width) {
-            sum_messages(received, i / 8, sizeof bits, n_workers, row_bytes, scales, sum);
-            group(sum, w + i, bits, (float)n_workers, old_scale);
-            memcpy(reply + i / 8, bits, sizeof bits);
-        }
-        add_norm(w + tile, i - tile, l1, sums);
-        if (i < end) {  // the tail of the chunk: padding is dead, so it adds nothing; its bits are sent as 0
-            size_t n = (size_t)(end - i), n_bytes = (n + 7) / 8;
-            float padded[GROUP * LANES];
-            for (int k = 0; k < GROUP; k++) store(padded + k * LANES, (floats)((ints){0} + MARK));
-            memcpy(padded, w + i, n * 4);
-            sum_messages(received, i / 8, n_bytes, n_workers, row_bytes, scales, sum);
-            group(sum, padded, bits, (float)n_workers, old_scale);
-            add_norm(padded, width, l1, sums);
-            memcpy(w + i, padded, n * 4);
-            if (n % 8) ((uint8_t *)bits)[n / 8] &= (uint8_t)((1u << n % 8) - 1);
-            memcpy(reply + i / 8, bits, n_bytes);
-        }
+    for (; i + width <= to; i += width) {
+        sum_messages(received, i / 8, sizeof bits, n_workers, row_bytes, scales, sum);
+        group(sum, w + i, bits, &sums, j);
+        memcpy(reply + i / 8, bits, sizeof bits);
+    }
+    if (i < to) {  // the tail of the chunk: padding is dead, so it adds nothing; its bits are sent as 0
+        size_t n = (size_t)(to - i), n_bytes = (n + 7) / 8;
+        float padded[GROUP * LANES];
+        for (int k = 0; k < GROUP; k++) store(padded + k * LANES, (floats)((ints){0} + MARK));
+        memcpy(padded, w + i, n * 4);
+        sum_messages(received, i / 8, n_bytes, n_workers, row_bytes, scales, sum);
+        group(sum, padded, bits, &sums, j);
+        memcpy(w + i, padded, n * 4);
+        if (n % 8) ((uint8_t *)bits)[n / 8] &= (uint8_t)((1u << n % 8) - 1);
+        memcpy(reply + i / 8, bits, n_bytes);
     }
     return total(sums);
 }
@@ -65,11 +67,19 @@ API void onebit_server(const uint8_t *received, float *w, float *w_scale, uint8_
                        float *scales, int threads) {
     if (is_skipped(step)) return;
     for (int64_t i = 0; i < n_workers; i++) scales[i] = scale_in(received + i * row_bytes, row_bytes);
-    float old_scale = *w_scale;
+    int exact = (n_workers & (n_workers - 1)) == 0;
+    job given = {(float)n_workers, 1.0f / (float)n_workers, *w_scale, exact, l1};
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t b = 0; b < blocks_of(dim); b++) {
         int64_t from = b * BLOCK, to = least(from + BLOCK, dim);
-        partials[b] = block(received, w, reply, from, to, n_workers, row_bytes, scales, old_scale, l1);
+        job j = given;
+#define RUN(EXACT, L1)                                                                            \
+    if (exact == EXACT && l1 == L1) {                                                             \
+        j.exact_inverse = EXACT, j.l1 = L1;                                                       \
+        partials[b] = block(received, w, reply, from, to, n_workers, row_bytes, scales, j);       \
+    }
+        RUN(0, 0) RUN(0, 1) RUN(1, 0) RUN(1, 1)
+#undef RUN
     }
     *w_scale = scale_from(partials, blocks_of(dim), *live, l1);
     put_scale(reply, row_bytes, *w_scale);

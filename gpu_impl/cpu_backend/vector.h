@@ -21,7 +21,6 @@ typedef uint8_t bits_t;
 #endif
 
 #define BLOCK 16384  // elements of one task and of one partial sum: fixed, so that sums don't depend on the threads
-#define TILE 256     // elements that stay in the first-level cache between computing u and summing its squares
 #define API __attribute__((visibility("default")))
 #define INLINE static inline __attribute__((always_inline))
 
@@ -151,18 +150,36 @@ INLINE void store_as(void *to, int64_t i, floats v, int type) {
     memcpy((uint16_t *)to + i, &h, sizeof h);
 }
 
-// Adds the squares (or magnitudes) of n floats, n a multiple of 8, to eight sums in double precision.
-INLINE void add_norm(const float *u, int64_t n, int l1, double sums[8]) {
-    if (l1)
-        for (int64_t i = 0; i < n; i += 8)
-            for (int k = 0; k < 8; k++) sums[k] += fabs((double)u[i + k]);
-    else
-        for (int64_t i = 0; i < n; i += 8)
-            for (int k = 0; k < 8; k++) sums[k] += (double)u[i + k] * (double)u[i + k];
+// Sums in double precision, kept in registers: two accumulators of LANES/2.
+typedef double doubles __attribute__((vector_size(4 * LANES)));
+typedef float half_floats __attribute__((vector_size(2 * LANES)));
+typedef struct {
+    doubles low, high;
+} sums_t;
+
+INLINE doubles norm_terms(half_floats v, int l1) {
+#if LANES == 16
+    doubles wide = (doubles)_mm512_cvtps_pd((__m256)v);
+#else
+    doubles wide = __builtin_convertvector(v, doubles);
+#endif
+    typedef int64_t longs __attribute__((vector_size(4 * LANES)));
+    return l1 ? (doubles)((longs)wide & INT64_MAX) : wide * wide;
 }
 
-INLINE double total(const double sums[8]) {
-    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+// Adds the squares, or the magnitudes, of LANES floats.
+INLINE void add_norm(sums_t *sums, floats v, int l1) {
+    half_floats half[2];
+    memcpy(half, &v, sizeof half);
+    sums->low += norm_terms(half[0], l1);
+    sums->high += norm_terms(half[1], l1);
+}
+
+INLINE double total(sums_t sums) {
+    doubles both = sums.low + sums.high;
+    double sum = 0;
+    for (int k = 0; k < LANES / 2; k++) sum += both[k];
+    return sum;
 }
 
 // The scale [C1] from the partial sums of all blocks, added in the order of the blocks; 0 if nothing is live.

@@ -47,7 +47,9 @@ def same(a, b):
     assert a.shape == b.shape, (a.shape, b.shape)
     assert a.dtype == b.dtype, (a.dtype, b.dtype)
     differs = np.flatnonzero(a != b)
-    assert differs.size == 0, f"{differs.size} of {a.size} differ, first at {differs[0]}: {a[differs[0]]} {b[differs[0]]}"
+    assert differs.size == 0, (
+        f"{differs.size} of {a.size} differ, first at {differs[0]}: {a[differs[0]]} {b[differs[0]]}"
+    )
 
 
 def bits_of(x):
@@ -73,7 +75,7 @@ def tensor(array, device="cpu", dtype=None):
     return t.to(device=device, dtype=dtype or t.dtype)
 
 
-# --- the lazy form (SPEC section 5), one line a rounding ---
+# --- the lazy form (docs/algorithm.md), one line a rounding ---
 
 
 def is_dead(u_D):

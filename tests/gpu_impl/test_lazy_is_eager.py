@@ -1,4 +1,4 @@
-"""The lazy form by the kernels is the algorithm of SPEC section 2: bitwise, 300 steps, the freeze included."""
+"""The lazy form by the kernels is the algorithm of docs/algorithm.md: bitwise, 300 steps, the freeze included."""
 
 from __future__ import annotations
 

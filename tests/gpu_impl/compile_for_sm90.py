@@ -1,0 +1,95 @@
+"""Compiles the kernels for an H100/H200 (sm_90), which needs no GPU, and prints what is in the PTX as JSON.
+
+A program of its own: Triton decides when it is imported whether it compiles or interprets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from gpu_impl.triton_backend import v1
+from gpu_impl.triton_backend.adam import adam
+from gpu_impl.triton_backend.apply import apply
+from gpu_impl.triton_backend.compress import compress
+from gpu_impl.triton_backend.elements import LAUNCH, ROWS, TILES
+from gpu_impl.triton_backend.finish_scale import finish_scale
+from gpu_impl.triton_backend.freeze import freeze, variance_sums
+from gpu_impl.triton_backend.gradient_norm import add_up, square_sums
+from gpu_impl.triton_backend.pack import pack, unpack
+from gpu_impl.triton_backend.server import server
+
+FLOATS = ("u", "u_scale", "step", "w", "w_scale", "params", "preconditioner", "momentum", "variance", "floor")
+TYPES = {
+    **dict.fromkeys((*FLOATS, "scale", "rows", "values", "shared_scales", "received_scales"), "*fp32"),
+    **dict.fromkeys(("shared", "message", "received", "reply", "ignored_partials"), "*i32"),
+    **dict.fromkeys(("partials", "total"), "*fp64"),
+    **dict.fromkeys(("counts", "live", "ignored"), "*i64"),
+    **dict.fromkeys(("beta", "complement", "beta1", "complement1", "beta2", "complement2"), "fp32"),
+    **dict.fromkeys(("eps", "correction"), "fp32"),
+    **dict.fromkeys(("chunk8", "row_words", "n_workers", "n_partials", "n_counts", "row_floats", "n_rows", "n"), "i32"),
+    **dict.fromkeys(("chunk", "row_bytes"), "i32"),
+    "bits": "*u8",
+    "dim": "i64",
+    "copy": "*bf16",
+}
+BYTES = dict.fromkeys(("shared", "message", "received", "reply"), "*u8")
+TILED = {"ROWS": ROWS, "TILES": TILES}
+BLOCKS = {"BLOCK": 1024}
+FULL = {"FIRST": False, "L1": False}
+CASES = [
+    (compress, {"grad": "*fp32"}, {**TILED, **FULL}),
+    (compress, {"grad": "*bf16"}, {**TILED, **FULL}),
+    (compress, {"grad": "*fp16"}, {**TILED, "FIRST": True, "L1": True}),
+    (server, {}, {**TILED, "L1": False}),
+    (apply, {}, {**TILED, "COPY": False, "copy": None}),
+    (apply, {}, {**TILED, "COPY": True}),
+    (apply, {"params": "*bf16"}, {**TILED, "COPY": False, "copy": None}),
+    (adam, {"grad": "*fp32"}, {**BLOCKS, "COPY": False, "copy": None}),
+    (finish_scale, {}, {**BLOCKS, "L1": False, "COUNT_IGNORED": True}),
+    (finish_scale, {}, {**BLOCKS, "L1": True, "COUNT_IGNORED": False, "ignored": None, "ignored_partials": None}),
+    (variance_sums, {}, BLOCKS),
+    (freeze, {}, BLOCKS),
+    (square_sums, {"grad": "*fp16"}, BLOCKS),
+    (add_up, {}, BLOCKS),
+    (pack, {}, {"BLOCK": 256}),
+    (unpack, {}, {"BLOCK": 256}),
+    (v1.compress_v1, {"grad": "*fp32", **BYTES}, {**BLOCKS, **FULL}),
+    (v1.server_v1, BYTES, {**BLOCKS, "L1": False}),
+    (v1.apply_v1, BYTES, {**BLOCKS, "COPY": False, "copy": None}),
+]
+PATTERNS = {
+    "wide_loads": r"ld\.global\S*\.v4",
+    "fused": r"fma\.rn\.(f32|f64)",
+    "inexact": r"div\.full|div\.approx|sqrt\.approx|rcp\.approx|\.ftz",
+    "atomics": r"\batom\.|\bred\.",
+    "local_memory": r"\.local",
+}
+
+
+def main() -> None:
+    """Print one record a case."""
+    records = []
+    for kernel, changes, constants in CASES:
+        types = TYPES | changes
+        signature = {name: "constexpr" if name in constants else types[name] for name in kernel.arg_names}
+        places = {name: (i,) for i, name in enumerate(kernel.arg_names)}
+        source = ASTSource(
+            fn=kernel,
+            signature=signature,
+            constexprs={places[name]: value for name, value in constants.items()},
+            attrs={places[name]: [["tt.divisibility", 16]] for name in signature if signature[name].startswith("*")},
+        )
+        ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=LAUNCH).asm["ptx"]
+        found = {name: len(re.findall(pattern, ptx)) for name, pattern in PATTERNS.items()}
+        records.append({"kernel": kernel.__name__, **found})
+    json.dump(records, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""Bad input is refused before anything is written, with one sentence; offsets hold beyond 2^31; the fallback is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from kernels_support import CUDA, HAS_TRITON, PAIRS, backend_on, backends, same
+
+import gpu_impl
+from gpu_impl import Layout, get_backend, scales_of, step_scalars
+from gpu_impl.cpu_backend import build
+
+
+class Call:
+    """Arguments of a compress, server, apply or adam call that is right until one of them is replaced."""
+
+    def __init__(self, device):
+        self.layout = Layout(40, 2)
+        self.grad, self.u, self.params, self.preconditioner = (torch.ones(40, device=device) for _ in range(4))
+        self.momentum, self.variance = torch.zeros(40, device=device), torch.zeros(40, device=device)
+        self.u_scale, self.w_scale = torch.ones(1, device=device), torch.ones(1, device=device)
+        self.shared, self.message, self.received = (self.layout.message(device) for _ in range(3))
+        self.w, self.reply = torch.ones(24, device=device), self.layout.message(device)[0]
+        self.live, self.ignored = torch.tensor([24, 16], device=device), torch.tensor([0], device=device)
+        self.step = step_scalars(1e-3, device=device)
+
+    def compress(self, kernels, **changes):
+        names = ("grad", "u", "u_scale", "shared", "message", "live", "ignored", "step")
+        self.run(kernels.compress, names, changes, {"layout": self.layout, "beta1": 0.9})
+
+    def server(self, kernels, **changes):
+        names = ("received", "w", "w_scale", "reply", "live", "step")
+        self.run(kernels.server, names, changes, {"layout": self.layout, "chunk": 0})
+
+    def apply(self, kernels, **changes):
+        names = ("params", "preconditioner", "shared", "step")
+        self.run(kernels.apply, names, changes, {"layout": self.layout})
+
+    def adam(self, kernels, **changes):
+        names = ("params", "momentum", "variance", "grad", "step")
+        self.run(kernels.adam, names, changes, {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8})
+
+    def run(self, kernel, names, changes, keywords):
+        arguments = [changes.pop(name) if name in changes else getattr(self, name) for name in names]
+        usable = [isinstance(t, torch.Tensor) and t.device.type != "meta" and not t.is_sparse for t in arguments]
+        before = [t.clone() if ok else None for t, ok in zip(arguments, usable, strict=True)]
+        try:
+            kernel(*arguments, **keywords | changes)
+        except (TypeError, ValueError):
+            for old, new in zip(before, arguments, strict=True):
+                assert old is None or torch.equal(old, new), "an argument was changed by a call that was refused"
+            raise
+
+
+BAD = [
+    ("compress", {"grad": torch.ones(41)}, ValueError, r"grad must have shape \(40,\), got \(41,\)"),
+    ("compress", {"grad": torch.ones(40, dtype=torch.float64)}, TypeError, "grad must have dtype .*, got torch.float64"),
+    ("compress", {"grad": torch.ones(80)[::2]}, ValueError, "grad must be contiguous"),
+    ("compress", {"grad": torch.ones(8, 5)}, ValueError, "grad must have shape"),
+    ("compress", {"grad": [1.0] * 40}, TypeError, "grad must be a torch.Tensor, got list"),
+    ("compress", {"grad": torch.ones(40).to_sparse()}, TypeError, "grad must be dense"),
+    ("compress", {"u": torch.ones(40, dtype=torch.bfloat16)}, TypeError, "u must have dtype torch.float32"),
+    ("compress", {"u": torch.ones(40, device="meta")}, ValueError, "u must be on .* got meta"),
+    ("compress", {"message": torch.zeros(2, 8, dtype=torch.uint8)}, ValueError, "message must have shape"),
+    ("compress", {"live": torch.tensor([40.0, 0.0])}, TypeError, "live must have dtype torch.int64"),
+    ("compress", {"scale": "max"}, ValueError, "scale must be 'l1' or 'l2', got 'max'"),
+    ("compress", {"beta1": 1.0}, ValueError, r"beta1 must lie in \[0, 1\), got 1.0"),
+    ("server", {"w": torch.ones(23)}, ValueError, r"w must have shape \(24,\)"),
+    ("server", {"chunk": 2}, ValueError, r"chunk must lie in \[0, 2\), got 2"),
+    ("server", {"received": torch.zeros(0, 16, dtype=torch.uint8)}, ValueError, "received must be a flat buffer of at"),
+    ("apply", {"params": torch.ones(40, dtype=torch.float64)}, TypeError, "params must have dtype"),
+    ("apply", {"params_copy": torch.ones(40)}, TypeError, "params_copy must have dtype torch.bfloat16 or torch.float16"),
+    ("apply", {"step": torch.ones(4)}, ValueError, r"step must have shape \(5,\)"),
+    ("adam", {"variance": torch.zeros(39)}, ValueError, "variance must have shape"),
+    ("adam", {"params": torch.ones(0)}, ValueError, "params must be a flat buffer of at least one element"),
+]
+
+
+@backends
+@pytest.mark.parametrize(("kernel", "changes", "error", "message"), BAD, ids=range(len(BAD)))
+def test_bad_arguments(backend, device, kernel, changes, error, message):
+    changes = {
+        name: value.to(device) if isinstance(value, torch.Tensor) and value.device.type == "cpu" else value
+        for name, value in changes.items()
+    }
+    with pytest.raises(error, match=message):
+        getattr(Call(device), kernel)(backend_on(backend, device), **changes)
+
+
+@backends
+def test_a_copy_needs_a_master(backend, device):
+    call = Call(device)
+    with pytest.raises(TypeError, match="params_copy needs float32 params"):
+        call.apply(
+            backend_on(backend, device), params=call.params.half(), params_copy=torch.ones(40, device=device).half()
+        )
+
+
+@backends
+def test_mixed_dtypes_are_the_right_result(backend, device):
+    """A bfloat16 gradient for float16 parameters: each is converted exactly, the arithmetic is float32."""
+    call, kernels = Call(device), backend_on(backend, device)
+    grad = torch.linspace(-1, 1, 40, device=device).bfloat16()
+    mixed, single = (torch.ones(40, dtype=dtype, device=device) for dtype in (torch.float16, torch.float32))
+    call.adam(kernels, params=mixed, grad=grad)
+    call.momentum.zero_()
+    call.variance.zero_()
+    call.adam(kernels, params=single, grad=grad.float())
+    same(mixed, single.half())
+
+
+@backends
+def test_unaligned_views_give_the_same_bits(backend, device):
+    kernels, results = backend_on(backend, device), []
+    for offset in (0, 1, 3):
+        call = Call(device)
+        u = torch.linspace(-3, 2, 60, device=device)[:40].repeat(2)[: 40 + offset]
+        buffer = torch.empty(40 + offset, device=device)
+        view = buffer[offset:]
+        view.copy_(u[:40])
+        call.compress(kernels, u=view)
+        results.append((view.clone(), call.message.clone()))
+    for view, message in results[1:]:
+        same(view, results[0][0])
+        same(message, results[0][1])
+
+
+def test_layout_is_refused():
+    for arguments in ((0, 1), (8, 0), (True, 1), (8.0, 1)):
+        with pytest.raises(ValueError, match="must be an integer >= 1"):
+            Layout(*arguments)
+
+
+def test_trailing_chunks_may_be_empty():
+    layout = Layout(9, 4)
+    assert [layout.part_dim(j) for j in range(4)] == [8, 1, 0, 0]
+    for backend, device in PAIRS:
+        w, scale, reply = torch.ones(0, device=device), torch.zeros(1, device=device), layout.message(device)[0]
+        live = torch.tensor([8, 1, 0, 0], device=device)
+        received = layout.message(device)
+        backend_on(backend, device).server(
+            received, w, scale, reply, live, step_scalars(1.0, device=device), layout=layout, chunk=3
+        )
+        assert not reply.any()
+
+
+def test_get_backend():
+    with pytest.raises(ValueError, match="backend must be one of auto, torch, cpu, triton, triton-v1; got 'cuda'"):
+        get_backend("cuda")
+    with pytest.raises(ValueError, match="backend 'cpu' runs on the CPU, not on cuda"):
+        get_backend("cpu", "cuda")
+    assert get_backend("auto", "cpu").name == "cpu"
+    assert get_backend("auto", "meta").name == "torch"
+    assert gpu_impl.get_backend is get_backend
+
+
+@pytest.mark.skipif(not HAS_TRITON or CUDA, reason="says what to do where there is no CUDA device")
+def test_triton_without_cuda(monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET")
+    with pytest.raises(ValueError, match="backend 'triton' needs a CUDA device, got cpu"):
+        get_backend("triton")
+
+
+def test_no_compiler_falls_back_to_torch(monkeypatch):
+    """And says so."""
+    from gpu_impl import select
+
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setattr(build.shutil, "which", lambda name: None)
+    build.library.cache_clear()
+    select._cpu.cache_clear()
+    select._automatic.cache_clear()
+    try:
+        with pytest.raises(build.BackendUnavailableError, match="found no C compiler: install gcc or clang"):
+            get_backend("cpu")
+        with pytest.warns(RuntimeWarning, match="falling back to the slow torch backend: .*no C compiler"):
+            assert get_backend("auto").name == "torch"
+    finally:
+        select._automatic.cache_clear()
+
+
+def test_a_failing_compiler_says_so(tmp_path):
+    source = tmp_path / "broken.c"
+    source.write_text("int f( { return 0; }")
+    compiler = build.shutil.which("cc") or pytest.skip("no compiler")
+    with pytest.raises(build.BackendUnavailableError, match="can't compile the cpu kernels: .*error"):
+        build.compile_library(compiler, [source], tmp_path / "out.so")
+    assert not (tmp_path / "out.so").exists()
+
+
+@pytest.mark.parametrize("machine", ["-march=x86-64-v3", "-march=x86-64"])
+def test_other_instruction_sets_give_the_same_bits(machine, tmp_path, monkeypatch):
+    """Eight lanes by AVX2 and by SSE2 instead of what this processor has."""
+    if build.platform.machine() != "x86_64":
+        pytest.skip("flags of x86-64")
+    from gpu_impl.cpu_backend import CpuBackend
+    from gpu_impl.simulation import Hyperparameters, Simulation
+
+    compiler = build.shutil.which("cc") or pytest.skip("no compiler")
+    monkeypatch.setattr(build, "ATTEMPTS", ((machine, "-fopenmp"),))
+    build.compile_library(compiler, sorted(build.SOURCES.glob("*.c")), tmp_path / "kernels.so")
+    other = CpuBackend.__new__(CpuBackend)
+    other.library = build.ctypes.CDLL(str(tmp_path / "kernels.so"))
+    results = []
+    for kernels in (get_backend("torch"), other):
+        generator = torch.Generator().manual_seed(0)
+        params = torch.randn(1021, generator=generator).bfloat16()
+        simulation = Simulation(kernels, params, 3, Hyperparameters(lr=1e-2, freeze_step=3, weight_decay=0.1))
+        for _ in range(8):
+            grads = [torch.randn(1021, generator=generator).half() for _ in range(3)]
+            for grad in grads:
+                grad[::7] = 0
+            simulation.step(grads)
+        results.append(simulation)
+    same(results[0].params, results[1].params)
+    same(results[0].worker_errors_ND(), results[1].worker_errors_ND())
+    same(results[0].server_error_D(), results[1].server_error_D())
+
+
+def test_elements_beyond_2_to_31_on_the_cpu():
+    """A real run: 2^31 + 1000 signs of bfloat16 zeros (untouched pages, so no memory), a few of them negative."""
+    dim = 2**31 + 1000
+    values = torch.from_numpy(np.zeros(dim, np.int16)).view(torch.bfloat16)
+    places = [0, 2**31 - 1, 2**31, 2**31 + 999]
+    values[places] = -1.0
+    bits = torch.zeros(-(-dim // 8), dtype=torch.uint8)
+    get_backend("cpu").pack(values, bits)
+    for place in places:
+        assert not bits[place // 8] >> place % 8 & 1
+    assert int((bits != 255).sum()) == len(places)
+
+
+@pytest.mark.skipif(not HAS_TRITON or CUDA, reason="by arithmetic under the interpreter; on a GPU gpu_check runs it")
+def test_offsets_beyond_2_to_31_in_triton():
+    """The functions that make every offset of the kernels, at places where 32 bits would wrap."""
+    from offsets_kernel import offsets
+
+    out = torch.zeros(1024, dtype=torch.int64)
+    for p, j, chunk8 in ((2**18, 0, 2**29), (3, 7, 2**28 + 5), (2**17 + 3, 63, 2**27)):
+        offsets[(1,)](out, p, j, chunk8, ROWS=32, TILES=16)
+        expected = j * chunk8 * 8 + p * 16384 + 15 * 1024 + np.arange(1024)
+        same(out, expected)
+        assert expected[-1] >= 2**31
+
+
+def test_scales_ride_in_the_message():
+    layout = Layout(1000, 3)
+    message = layout.message()
+    scales_of(message).copy_(torch.tensor([1.0, 2.0, 3.0]))
+    assert message[:, :-4].sum() == 0
+    assert scales_of(message[1]) == 2.0
