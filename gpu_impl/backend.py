@@ -43,7 +43,7 @@ class Backend(ABC):
     name: str
 
     def pack(self, values: Tensor, bits: Tensor) -> None:
-        """Bit k of ``bits[b]`` <- ``values[8b + k] >= 0`` [C2, C4]: values (D,) of any float dtype, bits (ceil(D/8),)."""
+        """Bit k of ``bits[b]`` <- ``values[8b + k] >= 0`` [C2, C4]: values (D,) float, bits (ceil(D/8),) uint8."""
         dim = _length("values", values)
         check_tensor("values", values, (dim,), FLOATS)
         check_tensor("bits", bits, (-(-dim // 8),), U8, values.device)

@@ -1,4 +1,4 @@
-"""``onebit bench kernels``: time of every kernel beside the bytes that it must move, and beside its peers, in one run."""
+"""``onebit bench kernels``: time of every kernel beside its byte floor and beside its peers, in one run."""
 
 from __future__ import annotations
 

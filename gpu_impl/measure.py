@@ -114,7 +114,7 @@ def measure(
 
 
 def kernel_calls(backend: Backend, buffers: Buffers, n_workers: int) -> dict[str, Callable[[], object]]:
-    """The kernels on one worker's share, as functions without arguments. They share memory with all other contestants."""
+    """The kernels on one worker's share, as functions without arguments, on the memory of all contestants."""
     dim, device = buffers.params.shape[0], buffers.params.device
     layout = Layout(dim, n_workers)
     shared, message = layout.message(device), layout.message(device)
@@ -131,9 +131,7 @@ def kernel_calls(backend: Backend, buffers: Buffers, n_workers: int) -> dict[str
 
     def compress() -> None:
         u = buffers.momentum
-        backend.compress(
-            buffers.grad, u, u_scale, shared, message, live, ignored, scalars, layout=layout, beta1=0.9
-        )
+        backend.compress(buffers.grad, u, u_scale, shared, message, live, ignored, scalars, layout=layout, beta1=0.9)
 
     def server() -> None:
         backend.server(received, w, w_scale, reply, live, scalars, layout=layout, chunk=0)

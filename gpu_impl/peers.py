@@ -53,7 +53,9 @@ class DeepSpeedSequence:
         self.pack, self.unpack = packers(x.device)
 
     def __call__(self) -> None:
-        x, grad, momentum, variance = (getattr(self.buffers, name) for name in ("params", "grad", "momentum", "variance"))
+        x, grad, momentum, variance = (
+            getattr(self.buffers, name) for name in ("params", "grad", "momentum", "variance")
+        )
         momentum.mul_(0.9).add_(grad, alpha=0.1)
 
         momentum.add_(self.worker_error)

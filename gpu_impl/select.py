@@ -33,9 +33,7 @@ def get_backend(name: str = "auto", device: torch.device | str = "cpu") -> Backe
         return _cpu()
     if name in ("triton", "triton-v1"):
         if kind != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
-            raise ValueError(
-                f"backend {name!r} needs a CUDA device, got {kind}; for tests set TRITON_INTERPRET=1 before Python starts"
-            )
+            raise ValueError(f"backend {name!r} needs a CUDA device, got {kind}; for tests set TRITON_INTERPRET=1")
         return _triton() if name == "triton" else _triton_v1()
     raise ValueError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {name!r}")
 

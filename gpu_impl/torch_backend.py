@@ -1,4 +1,4 @@
-"""The readable backend: plain torch operations, on any device. First rung of the ladder, and what the others must equal.
+"""The readable backend: plain torch operations, on any device. The ladder starts here; the others equal it.
 
 Each line is one rounding: no addcmul, lerp or ``alpha=``, which may fuse, and no division by a Python number, which
 torch turns into a product with the reciprocal on CUDA.

@@ -1,4 +1,4 @@
-"""The Triton backend: chooses grids and launches. Under TRITON_INTERPRET=1 the same kernels run on the CPU, for tests."""
+"""The Triton backend: chooses grids and launches. Under TRITON_INTERPRET=1 its kernels run on the CPU, for tests."""
 
 from __future__ import annotations
 

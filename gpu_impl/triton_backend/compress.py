@@ -97,7 +97,20 @@ def compress(
         for k in range(TILES):
             word, at = tile_of(begin, k, ROWS)
             new, lost = compress_tile(
-                grad, u, words_in, words_out, word, at, n, factor, old_scale, shared_scale, beta, complement, FIRST, False
+                grad,
+                u,
+                words_in,
+                words_out,
+                word,
+                at,
+                n,
+                factor,
+                old_scale,
+                shared_scale,
+                beta,
+                complement,
+                FIRST,
+                False,
             )
             sums += norm_terms(new, L1)
             ignored += lost
@@ -105,7 +118,20 @@ def compress(
         for k in range(tl.cast(tl.cdiv(n - begin, ROWS * 32), tl.int32)):
             word, at = tile_of(begin, k, ROWS)
             new, lost = compress_tile(
-                grad, u, words_in, words_out, word, at, n, factor, old_scale, shared_scale, beta, complement, FIRST, True
+                grad,
+                u,
+                words_in,
+                words_out,
+                word,
+                at,
+                n,
+                factor,
+                old_scale,
+                shared_scale,
+                beta,
+                complement,
+                FIRST,
+                True,
             )
             sums += norm_terms(new, L1)
             ignored += lost

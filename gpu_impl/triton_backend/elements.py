@@ -64,7 +64,7 @@ def rounded_to(values, dtype: tl.constexpr):
     if dtype == tl.bfloat16:
         bits = values.to(tl.int32, bitcast=True)
         upper = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-        result = tl.where(values == values, upper, 0x7FC0).to(tl.int16).to(tl.bfloat16, bitcast=True)
+        result = tl.where(values == values, upper, 0x7FC0).to(tl.int16).to(tl.bfloat16, bitcast=True)  # noqa: PLR0124
     else:
         result = values.to(dtype)
     return result
@@ -73,7 +73,7 @@ def rounded_to(values, dtype: tl.constexpr):
 @triton.jit
 def load_elements(pointer, at, n, other, MASKED: tl.constexpr):
     """Elements as float32. Whole tiles are read without a mask, so that loads are 16 bytes wide."""
-    if MASKED:
+    if MASKED:  # noqa: SIM108 - of an if, Triton compiles one branch only
         values = tl.load(pointer + at, mask=at < n, other=other)
     else:
         values = tl.load(pointer + at)
@@ -93,7 +93,7 @@ def store_elements(pointer, at, n, values, MASKED: tl.constexpr):
 @triton.jit
 def load_words(pointer, word, n, MASKED: tl.constexpr):
     """Words of a message whose chunk has ``n`` elements."""
-    if MASKED:
+    if MASKED:  # noqa: SIM108
         words = tl.load(pointer + word, mask=word * 32 < n, other=0)
     else:
         words = tl.load(pointer + word)
@@ -152,7 +152,7 @@ def marked_where(dead, values):
 def norm_terms(values, L1: tl.constexpr):
     """What is summed for the scale, in float64 [C1]."""
     wide = values.to(tl.float64)
-    if L1:
+    if L1:  # noqa: SIM108
         terms = tl.abs(wide)
     else:
         terms = wide * wide

@@ -1,4 +1,4 @@
-"""gradient_norm: partial sums of squares of a gradient in float64, finished by one program. NaN and Inf stay visible."""
+"""gradient_norm: partial sums of squares of a gradient in float64, then one program adds them. NaN and Inf show."""
 
 from __future__ import annotations
 

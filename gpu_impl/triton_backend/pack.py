@@ -1,4 +1,4 @@
-"""pack and unpack: signs to bits and back [C2, C4], one byte a row of eight elements. For tests and for other messages."""
+"""pack and unpack: signs to bits and back [C2, C4], one byte a row of eight elements. For tests and other messages."""
 
 from __future__ import annotations
 

@@ -79,7 +79,9 @@ def compress_v1(
         momentum = old
         error = tl.zeros_like(old)
     else:
-        momentum = decode_v1(shared + j * row_bytes, at, inside, tl.load(shared_scales + (j + 1) * (row_bytes // 4) - 1))
+        momentum = decode_v1(
+            shared + j * row_bytes, at, inside, tl.load(shared_scales + (j + 1) * (row_bytes // 4) - 1)
+        )
         error = error_of(old, tl.load(u_scale))
     new = marked_where(dead, (complement * (g * factor) + beta * momentum) + error)
     tl.store(u + start + at, new, mask=inside)
@@ -115,7 +117,9 @@ def server_v1(
     total = tl.zeros([BLOCK], tl.float32)
     for worker in range(n_workers):
         i = tl.cast(worker, tl.int64)
-        total += decode_v1(received + i * row_bytes, at, inside, tl.load(received_scales + (i + 1) * (row_bytes // 4) - 1))
+        total += decode_v1(
+            received + i * row_bytes, at, inside, tl.load(received_scales + (i + 1) * (row_bytes // 4) - 1)
+        )
     count = tl.zeros([BLOCK], tl.float32) + tl.cast(n_workers, tl.float32)
     new = marked_where(is_dead(old, at, dim, True), tl.div_rn(total, count) + error_of(old, tl.load(w_scale)))
     tl.store(w + at, new, mask=inside)

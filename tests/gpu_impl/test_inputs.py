@@ -1,4 +1,4 @@
-"""Bad input is refused before anything is written, with one sentence; offsets hold beyond 2^31; the fallback is told."""
+"""Bad input is refused, in one sentence, before anything is written; offsets beyond 2^31; the fallback is told."""
 
 from __future__ import annotations
 
@@ -55,7 +55,12 @@ class Call:
 
 BAD = [
     ("compress", {"grad": torch.ones(41)}, ValueError, r"grad must have shape \(40,\), got \(41,\)"),
-    ("compress", {"grad": torch.ones(40, dtype=torch.float64)}, TypeError, "grad must have dtype .*, got torch.float64"),
+    (
+        "compress",
+        {"grad": torch.ones(40, dtype=torch.float64)},
+        TypeError,
+        "grad must have dtype .*, got torch.float64",
+    ),
     ("compress", {"grad": torch.ones(80)[::2]}, ValueError, "grad must be contiguous"),
     ("compress", {"grad": torch.ones(8, 5)}, ValueError, "grad must have shape"),
     ("compress", {"grad": [1.0] * 40}, TypeError, "grad must be a torch.Tensor, got list"),
@@ -70,7 +75,12 @@ BAD = [
     ("server", {"chunk": 2}, ValueError, r"chunk must lie in \[0, 2\), got 2"),
     ("server", {"received": torch.zeros(0, 16, dtype=torch.uint8)}, ValueError, "received must be a flat buffer of at"),
     ("apply", {"params": torch.ones(40, dtype=torch.float64)}, TypeError, "params must have dtype"),
-    ("apply", {"params_copy": torch.ones(40)}, TypeError, "params_copy must have dtype torch.bfloat16 or torch.float16"),
+    (
+        "apply",
+        {"params_copy": torch.ones(40)},
+        TypeError,
+        "params_copy must have dtype torch.bfloat16 or torch.float16",
+    ),
     ("apply", {"step": torch.ones(4)}, ValueError, r"step must have shape \(5,\)"),
     ("adam", {"variance": torch.zeros(39)}, ValueError, "variance must have shape"),
     ("adam", {"params": torch.ones(0)}, ValueError, "params must be a flat buffer of at least one element"),
@@ -184,7 +194,7 @@ def test_a_failing_compiler_says_so(tmp_path):
     source = tmp_path / "broken.c"
     source.write_text("int f( { return 0; }")
     compiler = build.shutil.which("cc") or pytest.skip("no compiler")
-    with pytest.raises(build.BackendUnavailableError, match="can't compile the cpu kernels: .*error"):
+    with pytest.raises(build.BackendUnavailableError, match=r"can't compile the cpu kernels: .*error"):
         build.compile_library(compiler, [source], tmp_path / "out.so")
     assert not (tmp_path / "out.so").exists()
 

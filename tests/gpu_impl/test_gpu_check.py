@@ -1,0 +1,173 @@
+"""What ``make gpu-check`` will run on a GPU, as far as it runs without one; and the benchmark's command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+import typer
+from kernels_support import CUDA, HAS_TRITON, backend_on, backends
+from typer.testing import CliRunner
+
+from gpu_impl import bench, gpu_check, measure
+from gpu_impl.byte_floor import byte_floor
+from gpu_impl.device_checks import Share, all_patterns, far_elements, make_share, repeats
+from gpu_impl.gpu_check import dram_bytes, judge
+from gpu_impl.torch_backend import TorchBackend
+
+
+@pytest.mark.skipif(CUDA, reason="says that there is no CUDA device")
+def test_without_cuda_it_says_so(capsys):
+    assert gpu_check.main([]) == 0
+    assert capsys.readouterr().out == "gpu-check: torch sees no CUDA device here, so nothing was checked\n"
+
+
+@backends
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # signalling NaNs, in the interpreter
+def test_patterns(backend, device):
+    """Pieces around both zeros, both infinities, and the ends; on a GPU gpu_check runs all 2^32."""
+    infinity = 0x7F800000
+    for first in (-(2**31), -300, infinity - 300, infinity - 2**31 - 300, 2**31 - 600):
+        all_patterns(backend_on(backend, device), torch.device(device), first=first, count=600, piece=512)
+
+
+@backends
+def test_far_elements_and_repeats(backend, device):
+    assert far_elements(backend_on(backend, device), torch.device(device), dim=9001) == 9001
+    assert repeats(backend_on(backend, device), torch.device(device), dim=3001, n_workers=3) == 3001
+
+
+class Wrong(TorchBackend):
+    """Sends -0.0 as -1, counts a chunk too far, and forgets the weight decay."""
+
+    def _pack(self, values, bits):
+        super()._pack(torch.where((values == 0) & torch.signbit(values), -1.0, values), bits)
+
+    def _apply(self, params, preconditioner, shared, step, layout, params_copy):
+        step = step.clone()
+        step[1] = 0
+        super()._apply(params, preconditioner, shared, step, layout, params_copy)
+
+
+def test_the_checks_can_fail():
+    cpu = torch.device("cpu")
+    with pytest.raises(AssertionError, match="pack sends a wrong sign for a pattern in"):
+        all_patterns(Wrong(), cpu, first=-(2**31), count=64)
+    with pytest.raises(AssertionError, match="x is wrong in"):
+        far_elements(Wrong(), cpu, dim=999)
+    with pytest.raises(AssertionError, match="params differ from the torch backend"):
+        repeats(Wrong(), cpu, dim=999, n_workers=2)
+    share = make_share(99, 2, cpu)
+    other = share.clone()
+    other.params[3] += 1
+    assert isinstance(other, Share)
+    assert share.changed_from(other) == ["params"]
+
+
+def rows_of(dim, seconds):
+    """Rows as the benchmark makes them, with the given time for each contestant."""
+    made = []
+    for (kernel, backend), time in seconds.items():
+        floor = byte_floor(kernel, 8)
+        spent = 8 * time / seconds["copy", "torch"]
+        speed = floor * dim / time / 1e9
+        made.append(
+            measure.Row(dim, 8, "float32", kernel, backend, time, time, time, floor, spent, spent / floor, speed)
+        )
+    return made
+
+
+def test_judge():
+    seconds = {
+        ("copy", "torch"): 8.0,
+        ("compress", "triton"): 13.0,
+        ("server", "triton"): 1.2,
+        ("apply", "triton"): 13.0,
+        ("step", "triton"): 27.2,
+        ("adam", "torch.optim fused"): 30.0,
+    }
+    good, said = judge(rows_of(2**28, seconds), "a GPU")
+    assert good
+    assert "compress at 94% of copy bandwidth" in said
+    good, said = judge(rows_of(2**28, seconds), "NVIDIA H200")
+    assert not good
+    assert "ms per 10^9 parameters" in said
+    assert not judge(rows_of(2**28, seconds | {("apply", "triton"): 15.0}), "a GPU")[0]
+    assert not judge(rows_of(2**28, seconds | {("adam", "torch.optim fused"): 27.0}), "a GPU")[0]
+
+
+def test_reading_ncu():
+    report = """==PROF== Connected
+"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","compress","dram__bytes_read.sum","byte","9"
+"7","compress","dram__bytes_read.sum","byte","1,000"
+"7","compress","dram__bytes_write.sum","byte","24"
+"10","apply","dram__bytes_read.sum","byte","5.5"
+"""
+    assert dram_bytes(report) == {"compress": 1024.0, "apply": 5.5}
+    assert dram_bytes("==ERROR== no counters") == {}
+
+
+def test_attempt():
+    def broken():
+        raise RuntimeError("out of memory")
+
+    assert gpu_check.attempt(broken) == (False, "RuntimeError: out of memory")
+
+
+def test_byte_floor():
+    assert byte_floor("step", 8) == 24.5 + 8.125 / 8
+    assert byte_floor("adam", 8) == 28
+    assert byte_floor("compress", 8, grad_bytes=2) == 10.25
+    with pytest.raises(ValueError, match="kernel must be one of"):
+        byte_floor("gossip", 8)
+
+
+app = typer.Typer()
+app.command()(bench.kernels)
+
+
+def test_bench_writes_its_files(tmp_path):
+    pytest.importorskip("matplotlib")
+    files = {name: tmp_path / f"out.{name}" for name in ("json", "csv", "png")}
+    arguments = ["--device", "cpu", "--log2-dim", "12", "--workers", "2", "--workers", "3", "--rounds", "1"]
+    arguments += ["--json", str(files["json"]), "--csv", str(files["csv"]), "--picture", str(files["png"])]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    record = json.loads(files["json"].read_text())
+    assert record["environment"]["torch"] == torch.__version__
+    with files["csv"].open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == len(record["rows"])
+    backends = {row["backend"] for row in rows}
+    assert {"cpu", "torch", "torch.optim fused", "torch.optim foreach", "DeepSpeed sequence"} <= backends
+    assert all(float(row["seconds"]) > 0 for row in rows)
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device", "tpu"], "--device must be cpu, cuda or auto"),
+        (["--log2-dim", "9"], "--log2-dim must lie in 10..28"),
+        (["--workers", "0"], "--workers must be at least 1"),
+        (["--grad", "int8"], "--grad must be one of float32"),
+        (["--device", "cpu", "--backend", "cupy"], "--backend must be one of torch, cpu"),
+        (["--device", "cpu", "--backend", "triton"], "can't be timed on cpu"),
+    ],
+)
+def test_bench_refuses(arguments, message):
+    done = CliRunner().invoke(app, arguments, standalone_mode=False)
+    assert isinstance(done.exception, Exception)
+    assert message in done.exception.format_message()
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="about Triton")
+def test_import_does_not_load_triton_or_compile():
+    """``import gpu_impl`` is for machines without a compiler and without Triton, too."""
+    code = "import sys, gpu_impl; assert not {m for m in sys.modules if m.split('.')[0] == 'triton'}"
+    subprocess.run([sys.executable, "-c", code], check=True)
