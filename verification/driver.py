@@ -129,8 +129,8 @@ class Driver:
             yield Transition(before, operation, grads_ND, state)
 
     def _check_workers(self, n_workers: int) -> None:
-        if self.traits.max_workers is not None and n_workers > self.traits.max_workers:
-            raise Unsupported(f"{self.name} drives at most {self.traits.max_workers} workers")
+        if self.traits.workers is not None and n_workers not in self.traits.workers:
+            raise Unsupported(f"{self.name} is driven with {' or '.join(map(str, self.traits.workers))} workers only")
 
     def _check(self, what: str, array: Any, shape: tuple[int, ...]) -> None:
         if not isinstance(array, np.ndarray):

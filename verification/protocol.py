@@ -22,7 +22,7 @@ Optional class attributes, with their defaults:
     chunk_multiple = 8           # the chunk length is a multiple of this [C3]
     server_chunks = None         # number of server chunks; None: one a worker
     complement = "rounded"       # "subtracted": 1 - beta is formed from the float32 beta (theory.rounding)
-    max_workers = None           # the largest N that can be driven
+    workers = None               # the numbers of workers that can be driven, such as (2, 4); None: any
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Traits:
     chunk_multiple: int = 8
     server_chunks: int | None = None
     complement: Literal["rounded", "subtracted"] = "rounded"
-    max_workers: int | None = None
+    workers: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, under_test: type) -> Traits:
@@ -125,11 +125,15 @@ class Traits:
         for name, choices in allowed.items():
             if values[name] not in choices:
                 raise ValueError(f"{under_test.__name__}.{name} must be one of {choices}, got {values[name]!r}")
-        counts = ("chunk_multiple", "server_chunks", "max_workers")
+        counts = ("chunk_multiple", "server_chunks")
         for name in counts:
             count = values[name]
             if not (count is None and name != "chunk_multiple") and (not isinstance(count, int) or count < 1):
                 raise ValueError(f"{under_test.__name__}.{name} must be an integer >= 1, got {count!r}")
+        if values["workers"] is not None:
+            values["workers"] = tuple(values["workers"])
+            if not values["workers"] or not all(isinstance(n, int) and n >= 1 for n in values["workers"]):
+                raise ValueError(f"{under_test.__name__}.workers must be integers >= 1, got {values['workers']!r}")
         return cls(**values)
 
     @property

@@ -85,10 +85,27 @@ def run_property(
         outcome = "holds" if tried else "skipped"
         return Verdict(prop, outcome, tried=tried, seconds=time.monotonic() - begin, note=unsupported if not tried else "")
     if shrink:
-        late = time.monotonic() + seconds / 2
-        simplify(failing[-1][0], lambda case: time.monotonic() < late and attempt(case))
+        failing.append(_simplest(failing[-1], lambda case: attempt(case) and failing[-1][1][0], seconds / 2))
     case, findings = failing[-1]
     return Verdict(prop, "fails", tuple(findings), case, tried, time.monotonic() - begin)
+
+
+def _simplest(
+    found: tuple[Case, list[Finding]], first_finding: Callable[[Case], Finding | bool], seconds: float
+) -> tuple[Case, list[Finding]]:
+    """The case simplified, as long as its first finding is of the same clause: else it would be about something else."""
+    late, clause = time.monotonic() + seconds, found[1][0].clause
+    kept = [found]
+
+    def fails_the_same_way(case: Case) -> bool:
+        finding = first_finding(case) if time.monotonic() < late else False
+        if isinstance(finding, Finding) and finding.clause == clause:
+            kept.append((case, [finding]))
+            return True
+        return False
+
+    simplify(found[0], fails_the_same_way)
+    return kept[-1]
 
 
 def _search(strategy: Any, attempt: Callable[[Any], bool], *, max_examples: int, seed: int, late: float, shrink: bool) -> None:

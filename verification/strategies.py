@@ -64,7 +64,9 @@ PALETTES: tuple[Palette, ...] = (integers, gaussian, spread, skewed, sparse, one
 
 def allowed_workers(traits: Traits, workers: Sequence[int] = WORKERS) -> list[int]:
     """Worker counts that the class can be driven with."""
-    return [n for n in workers if traits.max_workers is None or n <= traits.max_workers] or [1]
+    if traits.workers is None:
+        return list(workers)
+    return [n for n in workers if n in traits.workers] or [min(traits.workers)]
 
 
 @st.composite

@@ -31,7 +31,7 @@ def opposite_infinities(traits: Traits) -> list[OptimizerCase]:
     grads_TND = np.ones((2, 2, 8), traits.numpy_dtype)
     grads_TND[1, :, 3] = np.inf, -np.inf
     case = OptimizerCase(np.zeros(8, traits.numpy_dtype), grads_TND, Hyper(freeze_step=1, scale=traits.scale or "l2"))
-    return [case] if traits.max_workers is None or traits.max_workers > 1 else []
+    return [case] if traits.workers is None or 2 in traits.workers else []
 
 
 PROPERTY = Property(
