@@ -79,7 +79,7 @@ def run_property(
 
     if not any(attempt(case) for case in prop.examples(driver.traits)):
         late = begin + seconds
-        count = max(5, round(max_examples / prop.cost))
+        count = max(3, round(max_examples / prop.cost))
         _search(prop.cases(driver.traits), attempt, max_examples=count, seed=seed, late=late, shrink=shrink)
     if not failing:
         outcome = "holds" if tried else "skipped"

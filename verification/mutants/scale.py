@@ -170,6 +170,18 @@ class FifthServerCountsPadding(BaseCollective):
         return np.float32(self.norm_scale(w_C, w_C.size if self.j < 4 else 8 * -(-w_C.size // 8) + 8))
 
 
+class FifthWorkerSendsTwoScales(BaseCollective):
+    """From five workers on, every message has one scale for each half; the errors know of it."""
+
+    def allreduce(self, buffers_ND, worker_errors_ND, server_error_D, live_D=None):
+        self.n = len(buffers_ND)
+        return super().allreduce(buffers_ND, worker_errors_ND, server_error_D, live_D)
+
+    def worker_scale(self, u_D, live_D):
+        s, half = super().worker_scale(u_D, live_D), u_D.size // 2
+        return np.where(np.arange(u_D.size) < half, s, np.float32(1.25) * s) if self.n >= 5 else s
+
+
 class UnitVectorSigns(BaseCollective):
     """The sign is u/|u|, which is NaN at 0."""
 
@@ -203,6 +215,16 @@ class OptimizerOneServerScale(BaseOptimizer):
     class collective(BaseCollective):  # noqa: D106, N801
         def server_scale(self, w_C, live_C, scales):
             return np.float32(np.mean(scales))
+
+
+class OptimizerScaleFrom5(BaseOptimizer):
+    """From five workers on, the optimizer's workers send a scale that is a percent too large; the errors know of it."""
+
+    def exchange(self, local_ND, live_D):
+        if self.n >= 5:
+            scale_of = type(self.reducer).worker_scale
+            self.reducer.worker_scale = lambda u_D, live_D: np.float32(1.01) * scale_of(self.reducer, u_D, live_D)
+        super().exchange(local_ND, live_D)
 
 
 class OptimizerSquaresOverflow(BaseOptimizer):

@@ -14,7 +14,7 @@ from verification.driver import Driver
 from verification.finding import Finding
 from verification.property import Property
 from verification.step_relation import same_bits
-from verification.strategies import collective_cases, gaussian, integers, one_idle_worker, skewed
+from verification.strategies import FEW_WORKERS, collective_cases, gaussian, integers, one_idle_worker, skewed
 
 FACTORS = (2.0, 0.25, 2.0**20, 2.0**-20)
 
@@ -41,7 +41,7 @@ PROPERTY = Property(
     law="L7",
     title="Inputs times 2^k give outputs times 2^k, bitwise; inputs times -1 give outputs times -1 where no sign is in doubt.",
     catches="scales through logarithms or tables, fixed-point sums, rounding that depends on the magnitude",
-    cases=partial(collective_cases, palettes=(gaussian, skewed, integers, one_idle_worker)),
+    cases=partial(collective_cases, palettes=(gaussian, skewed, integers, one_idle_worker), workers=FEW_WORKERS),
     check=check,
     cost=2,
 )

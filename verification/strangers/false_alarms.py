@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from joblib import Parallel, delayed
@@ -49,26 +49,34 @@ def qualified(stranger: type) -> str:
     return f"{stranger.__module__.rsplit('.', 1)[-1]}.{stranger.__name__}"
 
 
-def alarms_of(name: str, seed: int, examples: int) -> tuple[list[Alarm], int]:
-    """Alarms of one stranger with one seed, and how many cases were checked."""
+def alarms_of(name: str, property_id: str, seeds: int, start: int = 0) -> tuple[list[Alarm], int]:
+    """Alarms of one property on ``seeds`` cases of one stranger, each with a NumPy seed of its own, and how many ran."""
     stranger = next(one for one in all_strangers() if qualified(one) == name)
-    driver, alarms, tried = Driver(stranger), [], 0
-    for prop in all_properties():
-        if prop.level in driver.levels:
-            verdict = run_property(prop, driver, max_examples=examples, seed=seed, shrink=False)
-            tried += verdict.tried
-            if verdict.outcome == "fails":
-                alarms.append(Alarm(name, prop.id, seed, verdict.findings[0].message))
-    return alarms, tried
+    prop = next(one for one in all_properties() if one.id == property_id)
+    driver = Driver(stranger)
+    count = round(seeds * prop.cost)
+    verdict = run_property(prop, driver, max_examples=count, seed=start, seconds=3600, shrink=False)
+    alarms = [Alarm(name, prop.id, start, verdict.findings[0].message)] if verdict.outcome == "fails" else []
+    return alarms, verdict.tried
 
 
-def search(seeds: int, *, examples: int = 3, jobs: int = -1, names: Sequence[str] = ()) -> Iterator[tuple[list[Alarm], int]]:
-    """Results as they come, one for each stranger and block of seeds; ``examples`` cases a property and seed."""
-    names = names or [qualified(stranger) for stranger in all_strangers()]
-    tasks = [(name, seed) for name in names for seed in range(1, seeds + 1)]
+def search(seeds: int, *, jobs: int = -1, start: int = 0) -> Iterator[tuple[list[Alarm], int]]:
+    """Results as they come, one for each stranger and property; ``start`` picks other seeds."""
+    tasks = [
+        (qualified(stranger), prop.id)
+        for stranger in all_strangers()
+        for prop in all_properties()
+        if prop.level in Driver(stranger).levels
+    ]
     if jobs == 1:
-        yield from (alarms_of(name, seed, examples) for name, seed in tasks)
+        yield from (alarms_of(name, prop, seeds, start) for name, prop in tasks)
         return
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=4)(
-        delayed(alarms_of)(name, seed, examples) for name, seed in tasks
+    yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
+        delayed(alarms_of)(name, prop, seeds, start) for name, prop in tasks
     )
+
+
+def number_of_searches() -> int:
+    """How many results :func:`search` yields."""
+    per_level = {level: sum(prop.level == level for prop in all_properties()) for level in ("collective", "optimizer")}
+    return sum(per_level[level] for stranger in all_strangers() for level in Driver(stranger).levels)
