@@ -27,9 +27,10 @@ def _number(value: np.floating) -> str:
     return short.removesuffix(".0") if short not in ("0.0", "-0.0") else short[:-1]
 
 
-def snippet(case: Case, source: str, class_name: str) -> str:
-    """Lines to paste; ``source`` is the path that the class was loaded from."""
+def snippet(case: Case, source: str, class_name: str, about: str = "") -> str:
+    """Lines to paste; ``source`` is the path that the class was loaded from, ``about`` what to look for."""
     lines = [
+        *([f"# {about}"] if about else []),
         "import runpy",
         "import numpy as np",
         "from verification.protocol import Hyper",

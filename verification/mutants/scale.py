@@ -179,7 +179,7 @@ class FifthWorkerSendsTwoScales(BaseCollective):
 
     def worker_scale(self, u_D, live_D):
         s, half = super().worker_scale(u_D, live_D), u_D.size // 2
-        return np.where(np.arange(u_D.size) < half, s, np.float32(1.25) * s) if self.n >= 5 else s
+        return np.where(np.arange(u_D.size) <= half, s, np.float32(1.25) * s) if self.n >= 5 else s
 
 
 class UnitVectorSigns(BaseCollective):

@@ -1,0 +1,188 @@
+"""``onebit verify`` and ``onebit mutants``: check somebody's class, and show what the check finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from verification.mutants.kill_matrix import KillMatrix
+    from verification.runner import Verdict
+
+
+def verify(
+    target: Annotated[str, typer.Argument(metavar="FILE.py:Class", help="The class to check (see verification/protocol.py).")],
+    profile: Annotated[str, typer.Option(help="quick: under a minute; ci: under five; deep: hours.")] = "quick",
+    only: Annotated[list[str] | None, typer.Option("--property", help="Check this property alone; may be repeated.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Other random cases for every seed.")] = 0,
+    expected_failures: Annotated[Path | None, typer.Option(help="Lines PROPERTY  # REASON: these may fail, and must.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts and counterexamples to this file.")] = None,
+    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit report to this file.")] = None,
+) -> None:
+    """Check an implementation of 1-bit Adam against every law; print the smallest input that breaks one.
+
+    Exit status 0: it holds. 1: something was found, or an expected failure did not happen. 2: the class can't be driven.
+    """
+    from rich.console import Console  # noqa: PLC0415 - light --help
+    from rich.progress import Progress  # noqa: PLC0415
+
+    from verification.driver import Driver  # noqa: PLC0415
+    from verification.finding import AdapterError  # noqa: PLC0415
+    from verification.loading import load_class, load_expected_failures  # noqa: PLC0415
+    from verification.registry import all_properties  # noqa: PLC0415
+    from verification.report import as_dict, to_json, to_junit, write_atomically  # noqa: PLC0415
+    from verification.runner import PROFILES, run_all  # noqa: PLC0415
+
+    if profile not in PROFILES:
+        raise typer.BadParameter(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
+    known = {prop.id: prop for prop in all_properties()}
+    for name in only or []:
+        if name not in known:
+            raise typer.BadParameter(f"there is no property {name!r}; there are {', '.join(known)}")
+    console = Console()
+    try:
+        expected = load_expected_failures(expected_failures) if expected_failures else {}
+        driver = Driver(load_class(target))
+        chosen = [prop for prop in known.values() if prop.level in driver.levels and (not only or prop.id in only)]
+        if not chosen:
+            raise ValueError(f"{driver.name} has no {' or '.join(only or ())}: its level is {' and '.join(driver.levels)}")
+        with Progress(console=console, transient=True) as progress:
+            bar = progress.add_task(f"{driver.name}, {profile}", total=len(chosen))
+
+            def report(verdict: Verdict) -> None:
+                progress.advance(bar)
+                _print_verdict(progress.console, verdict, expected)
+
+            verdicts = run_all(driver, chosen, profile=profile, seed=seed, report=report)
+    except (ValueError, AdapterError) as error:
+        raise typer.BadParameter(str(error)) from None
+    source, _, class_name = target.rpartition(":")
+    rows = [as_dict(verdict, source, class_name, expected.get(verdict.prop.id)) for verdict in verdicts]
+    if json_file:
+        write_atomically(json_file, to_json(rows, target=target, profile=profile, seed=seed))
+    if junit_file:
+        write_atomically(junit_file, to_junit(rows, target))
+    failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
+    unexpected = [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
+    for row in sorted(failed, key=lambda row: len(row["counterexample"]))[:3]:
+        console.print(f"\n[bold]{row['property']}[/bold]  {row['title']}", highlight=False, soft_wrap=True)
+        console.print(row["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
+    if len(failed) > 3:
+        console.print(f"\n{len(failed) - 3} more counterexamples: --json FILE, or --property NAME")
+    for row in unexpected:
+        console.print(f"{row['property']} was expected to fail and holds: take it out of {expected_failures}")
+    tried, seconds = sum(row["cases"] for row in rows), sum(row["seconds"] for row in rows)
+    verdict = f"{len(failed)} of {len(rows)} properties fail" if failed else f"{len(rows)} properties hold"
+    skipped = sum(row["outcome"] == "skipped" for row in rows)
+    verdict += f" ({skipped} skipped)" if skipped else ""
+    console.print(f"\n{driver.name}: {verdict}; {tried} cases in {seconds:.1f} s", highlight=False)
+    if failed or unexpected:
+        raise typer.Exit(1)
+
+
+def _print_verdict(console: Any, verdict: Verdict, expected: dict[str, str]) -> None:
+    mark = {"holds": "[green]holds[/green]  ", "fails": "[red]fails[/red]  ", "skipped": "[yellow]skipped[/yellow]"}[verdict.outcome]
+    if verdict.outcome == "fails" and verdict.prop.id in expected:
+        mark = "[yellow]fails, as expected[/yellow]"
+    console.print(f"{mark} {verdict.prop.id:<32} {verdict.prop.law:<18} {verdict.note}", highlight=False, soft_wrap=True)
+
+
+def mutants(
+    family: Annotated[list[str] | None, typer.Option(help="Run this family alone; may be repeated.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print a line for every mutant, not only those that live.")] = False,
+    false_alarms: Annotated[
+        int | None, typer.Option(min=1, metavar="SEEDS", help="Instead, run the correct strangers with so many seeds.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="With --false-alarms: where the seeds start.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: one a core.")] = -1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the matrix to this file.")] = None,
+) -> None:
+    """Plant bugs in a correct implementation and show which property finds which; 100 % must be found.
+
+    With --false-alarms, check correct implementations instead: nothing may be found there.
+    """
+    if jobs == 0 or jobs < -1:
+        raise typer.BadParameter(f"--jobs must be -1 or at least 1, got {jobs}")
+    if false_alarms is not None:
+        _strangers(false_alarms, seed, jobs, json_file)
+        return
+    from rich.console import Console  # noqa: PLC0415 - light --help
+    from rich.progress import track  # noqa: PLC0415
+
+    from verification.mutants.families import all_mutants  # noqa: PLC0415
+    from verification.mutants.kill_matrix import assemble, compute  # noqa: PLC0415
+    from verification.report import write_atomically  # noqa: PLC0415
+
+    families = sorted({mutant.family for mutant in all_mutants()})
+    for name in family or []:
+        if name not in families:
+            raise typer.BadParameter(f"there is no family {name!r}; there are {', '.join(families)}")
+    chosen = [mutant for mutant in all_mutants() if not family or mutant.family in family]
+    console = Console()
+    rows = track(compute(chosen, jobs=jobs), "planting bugs", len(chosen), console=console, transient=True)
+    matrix = assemble(rows)
+    _print_matrix(console, matrix, full=full, whole=not family)
+    if json_file:
+        write_atomically(json_file, _matrix_json(matrix))
+    if matrix.survivors or (not family and matrix.redundant):
+        raise typer.Exit(1)
+
+
+def _print_matrix(console: Any, matrix: KillMatrix, *, full: bool, whole: bool) -> None:
+    from rich.table import Table  # noqa: PLC0415
+
+    if full:
+        table = Table("mutant", "what is wrong", "found by")
+        for row in matrix.rows:
+            table.add_row(row.mutant.id, row.mutant.bug, ", ".join(row.killers) or row.mutant.equivalent or "[red]nothing[/red]")
+        console.print(table)
+    table = Table("property", "law", "kills", "alone", "without it would live")
+    for prop in matrix.properties:
+        kills = sum(prop.id in row.killers for row in matrix.rows)
+        alone = matrix.needed_by(prop)
+        if whole or kills:
+            names = ", ".join(row.mutant.id.split(".")[1] for row in alone[:3]) + (" ..." if len(alone) > 3 else "")
+            table.add_row(prop.id, prop.law, str(kills), str(len(alone)), names or ("[red]redundant[/red]" if whole else ""))
+    console.print(table)
+    for row in matrix.survivors:
+        console.print(f"[red]lives[/red] {row.mutant.id}: {row.mutant.bug}", soft_wrap=True)
+    excused = sum(bool(row.mutant.equivalent) for row in matrix.rows)
+    console.print(
+        f"{len(matrix.rows) - len(matrix.survivors)} of {len(matrix.rows)} mutants killed, score {matrix.score:.1%}"
+        + (f", {excused} proved equivalent" if excused else ""),
+        highlight=False,
+    )
+
+
+def _matrix_json(matrix: KillMatrix) -> str:
+    import json  # noqa: PLC0415
+
+    rows = [{"mutant": row.mutant.id, "bug": row.mutant.bug, "level": row.mutant.level, "killed_by": row.killers} for row in matrix.rows]
+    alone = {prop.id: [row.mutant.id for row in matrix.needed_by(prop)] for prop in matrix.properties}
+    return json.dumps({"score": matrix.score, "mutants": rows, "lives_without": alone}, indent=1)
+
+
+def _strangers(seeds: int, start: int, jobs: int, json_file: Path | None) -> None:
+    import json  # noqa: PLC0415
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import track  # noqa: PLC0415
+
+    from verification.report import write_atomically  # noqa: PLC0415
+    from verification.strangers.false_alarms import all_strangers, number_of_searches, search  # noqa: PLC0415
+
+    console, alarms, cases = Console(), [], 0
+    results = search(seeds, jobs=jobs, start=start)
+    for found, tried in track(results, "correct strangers", number_of_searches(), console=console, transient=True):
+        alarms += found
+        cases += tried
+        for alarm in found:
+            console.print(f"[red]false alarm[/red] {alarm.stranger} {alarm.prop} seed {alarm.seed}: {alarm.message}", soft_wrap=True)
+    console.print(f"{len(alarms)} false alarms in {cases} cases of {len(all_strangers())} correct implementations, {seeds} seeds each")
+    if json_file:
+        write_atomically(json_file, json.dumps({"seeds": seeds, "cases": cases, "alarms": [asdict(a) for a in alarms]}, indent=1))
+    if alarms:
+        raise typer.Exit(1)

@@ -1,0 +1,60 @@
+"""Load a class from the file that was named, and from nowhere else; read the file of expected failures."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from verification.registry import all_properties
+
+
+def load_class(target: str) -> type:
+    """The class that ``FILE.py:Class`` names. The file is run; ``sys.path`` is left alone.
+
+    Raises:
+        ValueError: there is no such file or class, or the file raises; the message is one sentence.
+    """
+    text, colon, name = target.rpartition(":")
+    if not colon or not name.isidentifier() or not text.endswith(".py"):
+        raise ValueError(f"what to check is given as FILE.py:ClassName, got {target!r}")
+    path = Path(text)
+    if not path.is_file():
+        raise ValueError(f"there is no file {text}")
+    module_name = f"_onebit_under_test_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{text} can't be loaded as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise ValueError(f"{text} raised {type(error).__name__} when it was loaded: {reason}") from None
+    found = getattr(module, name, None)
+    if not isinstance(found, type):
+        classes = sorted(key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_"))
+        raise ValueError(f"{text} has no class {name}; it has {', '.join(classes) or 'none'}")
+    return found
+
+
+def load_expected_failures(path: Path) -> dict[str, str]:
+    """Property id -> reason, from lines such as ``optimizer.resume  # checkpoints come next year``.
+
+    Raises:
+        ValueError: the file can't be read, or a line names no property.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ValueError(f"the file of expected failures can't be read: {error}") from None
+    known, expected = {prop.id for prop in all_properties()}, {}
+    for number, line in enumerate(lines, start=1):
+        name, _, reason = line.partition("#")
+        if not (name := name.strip()):
+            continue
+        if name not in known:
+            raise ValueError(f"{path}, line {number}: there is no property {name!r}")
+        expected[name] = reason.strip()
+    return expected
