@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 
 
 def verify(
-    target: Annotated[str, typer.Argument(metavar="FILE.py:Class", help="The class to check (see verification/protocol.py).")],
+    target: Annotated[
+        str, typer.Argument(metavar="FILE.py:Class", help="The class to check: verification/protocol.py.")
+    ],
     profile: Annotated[str, typer.Option(help="quick: under a minute; ci: under five; deep: hours.")] = "quick",
-    only: Annotated[list[str] | None, typer.Option("--property", help="Check this property alone; may be repeated.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--property", help="This property alone; may be repeated.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Other random cases for every seed.")] = 0,
-    expected_failures: Annotated[Path | None, typer.Option(help="Lines PROPERTY  # REASON: these may fail, and must.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts and counterexamples to this file.")] = None,
+    expected_failures: Annotated[Path | None, typer.Option(help="Lines PROPERTY  # REASON: these must fail.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write verdicts and counterexamples to this file.")
+    ] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit report to this file.")] = None,
 ) -> None:
     """Check an implementation of 1-bit Adam against every law; print the smallest input that breaks one.
 
-    Exit status 0: it holds. 1: something was found, or an expected failure did not happen. 2: the class can't be driven.
+    Exit status 0: it holds. 1: something was found, or an expected failure holds. 2: the class can't be driven.
     """
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import Progress  # noqa: PLC0415
@@ -47,7 +51,9 @@ def verify(
         driver = Driver(load_class(target))
         chosen = [prop for prop in known.values() if prop.level in driver.levels and (not only or prop.id in only)]
         if not chosen:
-            raise ValueError(f"{driver.name} has no {' or '.join(only or ())}: its level is {' and '.join(driver.levels)}")
+            raise ValueError(
+                f"{driver.name} has no {' or '.join(only or ())}: its level is {' and '.join(driver.levels)}"
+            )
         with Progress(console=console, transient=True) as progress:
             bar = progress.add_task(f"{driver.name}, {profile}", total=len(chosen))
 
@@ -83,15 +89,21 @@ def verify(
 
 
 def _print_verdict(console: Any, verdict: Verdict, expected: dict[str, str]) -> None:
-    mark = {"holds": "[green]holds[/green]  ", "fails": "[red]fails[/red]  ", "skipped": "[yellow]skipped[/yellow]"}[verdict.outcome]
+    mark = {"holds": "[green]holds[/green]  ", "fails": "[red]fails[/red]  ", "skipped": "[yellow]skipped[/yellow]"}[
+        verdict.outcome
+    ]
     if verdict.outcome == "fails" and verdict.prop.id in expected:
         mark = "[yellow]fails, as expected[/yellow]"
-    console.print(f"{mark} {verdict.prop.id:<32} {verdict.prop.law:<18} {verdict.note}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{mark} {verdict.prop.id:<32} {verdict.prop.law:<18} {verdict.note}", highlight=False, soft_wrap=True
+    )
 
 
 def mutants(
     family: Annotated[list[str] | None, typer.Option(help="Run this family alone; may be repeated.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Print a line for every mutant, not only those that live.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print a line for every mutant, not only those that live.")
+    ] = False,
     false_alarms: Annotated[
         int | None, typer.Option(min=1, metavar="SEEDS", help="Instead, run the correct strangers with so many seeds.")
     ] = None,
@@ -136,7 +148,9 @@ def _print_matrix(console: Any, matrix: KillMatrix, *, full: bool, whole: bool) 
     if full:
         table = Table("mutant", "what is wrong", "found by")
         for row in matrix.rows:
-            table.add_row(row.mutant.id, row.mutant.bug, ", ".join(row.killers) or row.mutant.equivalent or "[red]nothing[/red]")
+            table.add_row(
+                row.mutant.id, row.mutant.bug, ", ".join(row.killers) or row.mutant.equivalent or "[red]nothing[/red]"
+            )
         console.print(table)
     table = Table("property", "law", "kills", "alone", "without it would live")
     for prop in matrix.properties:
@@ -144,7 +158,9 @@ def _print_matrix(console: Any, matrix: KillMatrix, *, full: bool, whole: bool) 
         alone = matrix.needed_by(prop)
         if whole or kills:
             names = ", ".join(row.mutant.id.split(".")[1] for row in alone[:3]) + (" ..." if len(alone) > 3 else "")
-            table.add_row(prop.id, prop.law, str(kills), str(len(alone)), names or ("[red]redundant[/red]" if whole else ""))
+            table.add_row(
+                prop.id, prop.law, str(kills), str(len(alone)), names or ("[red]redundant[/red]" if whole else "")
+            )
     console.print(table)
     for row in matrix.survivors:
         console.print(f"[red]lives[/red] {row.mutant.id}: {row.mutant.bug}", soft_wrap=True)
@@ -159,7 +175,10 @@ def _print_matrix(console: Any, matrix: KillMatrix, *, full: bool, whole: bool) 
 def _matrix_json(matrix: KillMatrix) -> str:
     import json  # noqa: PLC0415
 
-    rows = [{"mutant": row.mutant.id, "bug": row.mutant.bug, "level": row.mutant.level, "killed_by": row.killers} for row in matrix.rows]
+    rows = [
+        {"mutant": row.mutant.id, "bug": row.mutant.bug, "level": row.mutant.level, "killed_by": row.killers}
+        for row in matrix.rows
+    ]
     alone = {prop.id: [row.mutant.id for row in matrix.needed_by(prop)] for prop in matrix.properties}
     return json.dumps({"score": matrix.score, "mutants": rows, "lives_without": alone}, indent=1)
 
@@ -180,9 +199,16 @@ def _strangers(seeds: int, start: int, jobs: int, json_file: Path | None) -> Non
         alarms += found
         cases += tried
         for alarm in found:
-            console.print(f"[red]false alarm[/red] {alarm.stranger} {alarm.prop} seed {alarm.seed}: {alarm.message}", soft_wrap=True)
-    console.print(f"{len(alarms)} false alarms in {cases} cases of {len(all_strangers())} correct implementations, {seeds} seeds each")
+            console.print(
+                f"[red]false alarm[/red] {alarm.stranger} {alarm.prop}: {alarm.message}",
+                soft_wrap=True,
+            )
+    console.print(
+        f"{len(alarms)} false alarms in {cases} cases of {len(all_strangers())} correct classes, {seeds} seeds each"
+    )
     if json_file:
-        write_atomically(json_file, json.dumps({"seeds": seeds, "cases": cases, "alarms": [asdict(a) for a in alarms]}, indent=1))
+        write_atomically(
+            json_file, json.dumps({"seeds": seeds, "cases": cases, "alarms": [asdict(a) for a in alarms]}, indent=1)
+        )
     if alarms:
         raise typer.Exit(1)

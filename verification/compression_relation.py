@@ -19,6 +19,7 @@ from theory import rounding
 from verification.finding import Finding
 from verification.protocol import Array, Scale, Traits
 from verification.tolerances import (
+    combined,
     conservation_tolerance,
     message_tolerance,
     reduction_depth,
@@ -28,7 +29,16 @@ from verification.tolerances import (
 
 Floats = NDArray[np.float64]
 
-CLAUSES = ("worker_one_bit", "worker_bits", "worker_scale", "conservation", "one_bit", "server_bits", "server_scale", "dead")
+CLAUSES = (
+    "worker_one_bit",
+    "worker_bits",
+    "worker_scale",
+    "conservation",
+    "one_bit",
+    "server_bits",
+    "server_scale",
+    "dead",
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,7 @@ class CompressionRound:
         w_D = (middle_N[:, None] * q_ND).mean(axis=0) + self.server_error_D
         if self.exact:
             return w_D, np.zeros_like(w_D)
-        tolerance_D = sum(
+        tolerance_D: Floats = combined(
             rounding.mean_tolerance(middle_N, self.server_error_D, dtype, scale_tolerances_N=wobble_N)
             for dtype in (self.traits.dtype, "float64")
         )
@@ -112,7 +122,7 @@ class CompressionRound:
         return w_D, tolerance_D + unknown_D
 
     def findings(self, clauses: Collection[str] = CLAUSES) -> list[Finding]:
-        """What does not hold, of the clauses asked for. A clause whose premise fails is left to that premise's clause."""
+        """What does not hold, of the clauses asked for. One whose premise fails is left to that premise's clause."""
         with np.errstate(all="ignore"):  # a NaN in the output is a finding, not a warning
             return [finding for name in CLAUSES if name in clauses for finding in getattr(self, name)()]
 
@@ -125,8 +135,12 @@ class CompressionRound:
             sizes, slack = np.abs(self.messages_ND[i]), self.message_tolerance_ND[i]
             live = np.flatnonzero(self.live_D)
             most, least = live[np.argmax((sizes - slack)[live])], live[np.argmin((sizes + slack)[live])]
-            yield Finding("L1", "worker_one_bit", f"worker {i} did not send one {self.traits.dtype} magnitude: |u - new error| "
-                          f"is {sizes[most]:.9g} at element {most} and {sizes[least]:.9g} at element {least}")
+            yield Finding(
+                "L1",
+                "worker_one_bit",
+                f"worker {i} did not send one {self.traits.dtype} magnitude: |u - new error| "
+                f"is {sizes[most]:.9g} at element {most} and {sizes[least]:.9g} at element {least}",
+            )
             return
 
     def worker_bits(self) -> Iterator[Finding]:
@@ -135,7 +149,9 @@ class CompressionRound:
         wrong_ND = determined_ND & self.bit_known_ND & ((self.messages_ND >= 0) != (self.u_ND >= 0)) & self.live_D
         for i, k in np.argwhere(wrong_ND)[:1]:
             sent = "+1" if self.messages_ND[i, k] >= 0 else "-1"
-            yield Finding("C2", "worker_bits", f"worker {i} sent {sent} for element {k}, where u = {self.u_ND[i, k]:.9g}")
+            yield Finding(
+                "C2", "worker_bits", f"worker {i} sent {sent} for element {k}, where u = {self.u_ND[i, k]:.9g}"
+            )
 
     def worker_scale(self) -> Iterator[Finding]:
         """s_i is the l2 or l1 scale of u_i over live coordinates [C1]."""
@@ -145,8 +161,12 @@ class CompressionRound:
         exact_N, tolerance_N = self._scale_of(self.u_ND[:, self.live_D], self.u_tolerance_ND[:, self.live_D])
         gap_N = np.maximum(low_N - (exact_N + tolerance_N), (exact_N - tolerance_N) - high_N)
         for i in np.flatnonzero((low_N <= high_N) & (gap_N > 0))[:1]:
-            yield Finding("C1", "worker_scale", f"worker {i} sent the scale {(low_N[i] + high_N[i]) / 2:.9g}; the {self.scale} "
-                          f"scale of its u is {exact_N[i]:.9g}, tolerance {tolerance_N[i]:.2g}")
+            yield Finding(
+                "C1",
+                "worker_scale",
+                f"worker {i} sent the scale {(low_N[i] + high_N[i]) / 2:.9g}; the {self.scale} "
+                f"scale of its u is {exact_N[i]:.9g}, tolerance {tolerance_N[i]:.2g}",
+            )
 
     def conservation(self) -> Iterator[Finding]:
         """L1, at every element: output + all new errors = mean input + all old errors. Needs no reference."""
@@ -155,13 +175,26 @@ class CompressionRound:
         tolerance_D = np.zeros_like(owed_D)
         if not self.exact:
             tolerance_D = conservation_tolerance(
-                self.message_tolerance_ND, self.messages_ND, self.server_error_D, self.server_error_after_D, self.traits.dtype
-            ) + wide_slack(self.output_D, self.server_error_after_D, np.abs(self.messages_ND).mean(axis=0), self.server_error_D,
-                           operations=len(self.u_ND) + 4)
+                self.message_tolerance_ND,
+                self.messages_ND,
+                self.server_error_D,
+                self.server_error_after_D,
+                self.traits.dtype,
+            ) + wide_slack(
+                self.output_D,
+                self.server_error_after_D,
+                np.abs(self.messages_ND).mean(axis=0),
+                self.server_error_D,
+                operations=len(self.u_ND) + 4,
+            )
         wrong_D = ~(np.abs(arrived_D - owed_D) <= tolerance_D) & self.live_D
         for k in np.flatnonzero(wrong_D)[:1]:
-            yield Finding("L1", "conservation", f"element {k}: output + new errors - (mean input + old errors) = "
-                          f"{arrived_D[k] - owed_D[k]:.9g}, tolerance {tolerance_D[k]:.2g}")
+            yield Finding(
+                "L1",
+                "conservation",
+                f"element {k}: output + new errors - (mean input + old errors) = "
+                f"{arrived_D[k] - owed_D[k]:.9g}, tolerance {tolerance_D[k]:.2g}",
+            )
 
     def one_bit(self) -> Iterator[Finding]:
         """abs(output) is one constant on the live part of a chunk [L5]."""
@@ -169,8 +202,12 @@ class CompressionRound:
             sizes_C = np.abs(self.output_D[part_C])
             if not (sizes_C == sizes_C[0]).all():
                 k = part_C[np.flatnonzero(~(sizes_C == sizes_C[0]))[0] if np.isfinite(sizes_C[0]) else 0]
-                yield Finding("L5", "one_bit", f"chunk {j} is not one magnitude: |output| is {sizes_C[0]:.9g} at element "
-                              f"{part_C[0]} and {np.abs(self.output_D[k]):.9g} at element {k}")
+                yield Finding(
+                    "L5",
+                    "one_bit",
+                    f"chunk {j} is not one magnitude: |output| is {sizes_C[0]:.9g} at element "
+                    f"{part_C[0]} and {np.abs(self.output_D[k]):.9g} at element {k}",
+                )
                 return
 
     def server_bits(self) -> Iterator[Finding]:
@@ -193,8 +230,12 @@ class CompressionRound:
             sent = float(np.abs(self.output_D[part_C[0]]))
             exact, tolerance = self._scale_of(w_D[part_C], w_tolerance_D[part_C])
             if not abs(sent - exact) <= tolerance:
-                yield Finding("C1", "server_scale", f"chunk {j} has the scale {sent:.9g}; the {self.scale} scale of its w is "
-                              f"{exact:.9g}, tolerance {tolerance:.2g}")
+                yield Finding(
+                    "C1",
+                    "server_scale",
+                    f"chunk {j} has the scale {sent:.9g}; the {self.scale} scale of its w is "
+                    f"{exact:.9g}, tolerance {tolerance:.2g}",
+                )
                 return
 
     def dead(self) -> Iterator[Finding]:
@@ -231,10 +272,16 @@ class CompressionRound:
 def collective_round(
     traits: Traits, inputs: tuple[Array, Array, Array], outputs: tuple[Array, Array, Array], *, exact: bool = False
 ) -> CompressionRound:
-    """The relation for a collective: u = buffer + worker error is rounded at most once, so its sign is never in doubt."""
+    """The relation for a collective: u = buffer + error is rounded at most once, so its sign is never in doubt."""
     buffers_ND, worker_errors_ND, server_error_D = inputs
     u_ND = buffers_ND.astype(np.float64) + worker_errors_ND
     return CompressionRound(
-        u_ND, sum_tolerance(buffers_ND, worker_errors_ND, u_ND, traits.dtype), server_error_D, *outputs,
-        live_D=np.ones(server_error_D.size, np.bool_), scale=traits.scale or "l2", traits=traits, exact=exact,
+        u_ND,
+        sum_tolerance(buffers_ND, worker_errors_ND, u_ND, traits.dtype),
+        server_error_D,
+        *outputs,
+        live_D=np.ones(server_error_D.size, np.bool_),
+        scale=traits.scale or "l2",
+        traits=traits,
+        exact=exact,
     )

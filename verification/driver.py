@@ -1,4 +1,4 @@
-"""Drives a class under test: calls it with copies, checks shapes and dtypes, and turns what it raises into a sentence."""
+"""Drives a class under test: calls it with copies, checks shapes and dtypes, turns what it raises into a sentence."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Driver:
         return seen
 
     def reloaded(self, instance: Any, case: OptimizerCase, n_workers: int) -> Any:
-        """A new instance that continues where ``instance`` stands, on ``n_workers`` workers, from its checkpoint alone."""
+        """A new instance that continues where ``instance`` stands, on ``n_workers`` workers, from a checkpoint."""
         data = self._call("save", instance.save)
         if not isinstance(data, bytes):
             raise Misbehaved(f"{self.name}.save must return bytes, got {type(data).__name__}")

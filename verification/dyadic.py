@@ -1,9 +1,9 @@
 """Inputs on which every float32 operation of a compression round is exact, so that every tolerance is zero.
 
-l1: small integers; D and the chunk lengths are powers of two, so sums and means stay dyadic with few bits. l2: a quarter
-of the elements are +-2a and the rest 0, so the mean square is a^2; D and the chunk lengths are powers of four, so the
-root of their number is exact as well. In both, many elements are exactly zero, at the workers and at the server: where
-ordinary checks must allow either sign, here only +1 is right [C2].
+l1: small integers; D and the chunk lengths are powers of two, so sums and means stay dyadic with few bits. l2: a
+quarter of the elements are +-2a and the rest 0, so the mean square is a^2; D and the chunk lengths are powers of four,
+so the root of their number is exact as well. In both, many elements are exactly zero, at the workers and at the
+server: where ordinary checks must allow either sign, here only +1 is right [C2].
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def exact_round(traits: Traits, n: int, chunk: int, seed: int) -> CollectiveCase
 def _l1_round(rng: np.random.Generator, n: int, dim: int) -> tuple[Array, Array, Array]:
     if dim <= 256:
         return tuple(rng.integers(-4, 5, shape).astype(float) for shape in ((n, dim), (n, dim), (dim,)))  # pyright: ignore[reportReturnType]
-    # Many elements: half 1 and half 3 in magnitude give the scale 2, and everything stays an integer until the server's.
+    # Many elements: half 1 and half 3 in magnitude give the scale 2; only the server's scale is no integer.
     magnitudes_ND = np.stack([rng.permutation(np.repeat([1.0, 3.0], dim // 2)) for _ in range(n)])
     buffers_ND = magnitudes_ND * rng.choice([-1.0, 1.0], (n, dim))
     pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)

@@ -24,9 +24,9 @@ class AdapterError(Exception):
     """The class can't be driven at all: a method is missing, a shape is wrong, it raises on a plain input."""
 
 
-class Misbehaved(Exception):
-    """The class raised, or returned something of the wrong type or shape: a finding, or an AdapterError at the start."""
+class Misbehaved(Exception):  # noqa: N818 - it is a verdict
+    """The class raised, or returned a wrong type or shape: a finding, or an AdapterError at the start."""
 
 
-class Unsupported(Exception):
+class Unsupported(Exception):  # noqa: N818 - it is a verdict
     """The class said NotImplementedError: this case does not concern it."""

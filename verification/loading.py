@@ -34,7 +34,9 @@ def load_class(target: str) -> type:
         raise ValueError(f"{text} raised {type(error).__name__} when it was loaded: {reason}") from None
     found = getattr(module, name, None)
     if not isinstance(found, type):
-        classes = sorted(key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_"))
+        classes = sorted(
+            key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_")
+        )
         raise ValueError(f"{text} has no class {name}; it has {', '.join(classes) or 'none'}")
     return found
 

@@ -1,7 +1,7 @@
-"""A runtime monitor: is a live training run still conserving what it compressed away (L1), with equal replicas (L6)?
+"""A runtime monitor: does a live run still conserve what it compressed away (L1), with equal replicas (L6)?
 
-Every ``every`` steps each worker looks at the same few coordinates before and after its step, and sends one short vector
-to whoever judges: ``5 sample + 1`` numbers, whatever the size of the model.
+Every ``every`` steps each worker looks at the same few coordinates before and after its step, and sends one short
+vector to whoever judges: ``5 sample + 1`` numbers, whatever the size of the model.
 
     monitor = Monitor(beta1=0.9, every=100)
     if monitor.due(step):
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from theory import rounding
 from verification.finding import Finding
 from verification.protocol import Array
-from verification.tolerances import conservation_tolerance, message_tolerance, wide_slack
+from verification.tolerances import combined, conservation_tolerance, message_tolerance, wide_slack
 
 Floats = NDArray[np.float64]
 
@@ -69,15 +69,19 @@ class Monitor:
         dim = momentum_D.size
         at = np.random.default_rng(step).choice(dim, min(self.sample, dim), replace=dim < self.sample)
         m, g, e = (np.asarray(array[at], np.float64) for array in (momentum_D, grad_D, worker_error_D))
-        tolerance = sum(rounding.momentum_tolerance(m, g, e, self.beta1, dtype) for dtype in (self.dtype, "float64"))
+        tolerance = combined(
+            rounding.momentum_tolerance(m, g, e, self.beta1, dtype) for dtype in (self.dtype, "float64")
+        )
         return Seen(at, self.beta1 * m + (1 - self.beta1) * g + e, tolerance, chunk, _owned(at, chunk, server_error_C))
 
-    def after(self, seen: Seen, params_D: Array, momentum_D: Array, worker_error_D: Array, server_error_C: Array) -> Floats:
+    def after(
+        self, seen: Seen, params_D: Array, momentum_D: Array, worker_error_D: Array, server_error_C: Array
+    ) -> Floats:
         """The worker's report: messages, their tolerances, server part, and a checksum of its parameters."""
         left_S = np.asarray(worker_error_D[seen.at], np.float64)
         messages_S = seen.u_S - left_S
         tolerances_S = message_tolerance(seen.u_tolerance_S, left_S, self.dtype) + wide_slack(seen.u_S, left_S)
-        checksum = float(zlib.crc32(np.ascontiguousarray(params_D)))
+        checksum = float(zlib.crc32(np.ascontiguousarray(params_D).view(np.uint8).data))
         server_S = _owned(seen.at, seen.chunk, server_error_C)
         output_S = np.asarray(momentum_D[seen.at], np.float64)
         return np.concatenate([messages_S, tolerances_S, seen.server_error_S, server_S, output_S, [checksum]])
@@ -98,8 +102,14 @@ class Monitor:
             wrong_S = ~(np.abs(output_S + new_S - owed_S) <= bound_S)
         if wrong_S.any():
             k = int(np.argmax(wrong_S))
-            found.append(Finding("L1", "monitor", f"{wrong_S.sum()} of {wrong_S.size} sampled coordinates are not conserved; one is "
-                                 f"off by {abs(output_S[k] + new_S[k] - owed_S[k]):.3g}, tolerance {bound_S[k]:.3g}"))
+            found.append(
+                Finding(
+                    "L1",
+                    "monitor",
+                    f"{wrong_S.sum()} of {wrong_S.size} sampled coordinates are not conserved; one is "
+                    f"off by {abs(output_S[k] + new_S[k] - owed_S[k]):.3g}, tolerance {bound_S[k]:.3g}",
+                )
+            )
         return found
 
 
@@ -125,7 +135,9 @@ def measure(dim: int = 10**6, n_workers: int = 8, *, sample: int = 1024, repeats
     for t in range(2, 2 + repeats):
         start = perf_counter()
         seen = [
-            monitor.before(t, state.momentum, grads_ND[i], state.worker_errors[i], chunks[i], state.server_error[chunks[i]])
+            monitor.before(
+                t, state.momentum, grads_ND[i], state.worker_errors[i], chunks[i], state.server_error[chunks[i]]
+            )
             for i in range(n_workers)
         ]
         noted = perf_counter()
@@ -138,4 +150,8 @@ def measure(dim: int = 10**6, n_workers: int = 8, *, sample: int = 1024, repeats
         assert monitor.judge(np.stack(reports)) == []
         steps.append((stepped - noted) / n_workers)
         checks.append((perf_counter() - stepped + noted - start) / n_workers)
-    return {"step_seconds": float(np.median(steps)), "check_seconds": float(np.median(checks)), "bytes": 8 * (5 * sample + 1)}
+    return {
+        "step_seconds": float(np.median(steps)),
+        "check_seconds": float(np.median(checks)),
+        "bytes": 8 * (5 * sample + 1),
+    }

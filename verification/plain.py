@@ -10,7 +10,7 @@ from verification.strategies import allowed_workers
 
 
 def plain_case(level: str, traits: Traits) -> Case:
-    """Two workers (one if there can be no more), sixteen Gaussian elements; for an optimizer two steps, one compressed."""
+    """Two workers if there can be two, sixteen Gaussian elements; for an optimizer two steps, one compressed."""
     rng, dtype = np.random.default_rng(0), traits.numpy_dtype
     n, dim = allowed_workers(traits, (2,))[0], 16
     if level == "collective":

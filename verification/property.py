@@ -51,7 +51,7 @@ class Property:
 
     @property
     def level(self) -> str:
-        """ "collective" or "optimizer"."""
+        """The protocol that it needs: "collective" or "optimizer"."""
         return self.id.split(".")[0]
 
 
@@ -71,7 +71,9 @@ def step_clauses(*clauses: str) -> Callable[[Driver, OptimizerCase], Iterable[Fi
     def check(driver: Driver, case: OptimizerCase) -> Iterable[Finding]:
         for move in driver.transitions(case):
             if move.grads_ND is not None:
-                relation = StepRelation(move.before, move.grads_ND, move.after, case.hyper, driver.traits, exact=case.exact)
+                relation = StepRelation(
+                    move.before, move.grads_ND, move.after, case.hyper, driver.traits, exact=case.exact
+                )
                 yield from relation.findings(clauses)
 
     return check

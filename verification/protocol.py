@@ -87,7 +87,7 @@ class CollectiveUnderTest(Protocol):
 
 @runtime_checkable
 class OptimizerUnderTest(Protocol):
-    """1-bit Adam. Optional: ``save() -> bytes`` and ``load(data, n_workers)``, called after ``start`` on a new instance."""
+    """1-bit Adam. Optional: ``save() -> bytes``, and ``load(data, n_workers)`` on a new instance after ``start``."""
 
     def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
         """Begin a run at ``params_D`` (D,) with zero momentum, variance and errors."""
@@ -121,7 +121,11 @@ class Traits:
             ValueError: one of them has a value that is not allowed; the message is one sentence.
         """
         values = {name: getattr(under_test, name, default) for name, default in vars(cls()).items()}
-        allowed = {"dtype": ("float32", "float64"), "scale": (None, "l1", "l2"), "complement": ("rounded", "subtracted")}
+        allowed = {
+            "dtype": ("float32", "float64"),
+            "scale": (None, "l1", "l2"),
+            "complement": ("rounded", "subtracted"),
+        }
         for name, choices in allowed.items():
             if values[name] not in choices:
                 raise ValueError(f"{under_test.__name__}.{name} must be one of {choices}, got {values[name]!r}")

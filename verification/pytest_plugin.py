@@ -51,11 +51,14 @@ def parametrize_with_properties(
     run = partial(_check, driver, max_examples=examples, seed=seed, seconds=seconds / len(chosen))
     parameters = [
         pytest.param(
-            partial(run, prop), id=prop.id,
-            marks=[pytest.mark.xfail(reason=expected[prop.id], strict=True, raises=AssertionError)] if prop.id in expected else [],
+            partial(run, prop),
+            id=prop.id,
+            marks=[pytest.mark.xfail(reason=expected[prop.id], strict=True, raises=AssertionError)]
+            if prop.id in expected
+            else [],
         )
         for prop in chosen
-    ]  # fmt: skip
+    ]
     return pytest.mark.parametrize("check_property", parameters)
 
 

@@ -1,4 +1,4 @@
-"""All properties, collected from the modules of :mod:`verification.properties`: a new one is one new file, listed nowhere."""
+"""All properties, collected from the modules of :mod:`verification.properties`: a new one is one new file."""
 
 from __future__ import annotations
 

@@ -51,16 +51,24 @@ def to_junit(rows: Sequence[dict[str, Any]], name: str) -> str:
     failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
     skipped = [row for row in rows if row["outcome"] == "skipped" or (row["outcome"] == "fails" and row not in failed)]
     suite = ElementTree.Element(
-        "testsuite", name=name, tests=str(len(rows)), failures=str(len(failed)), skipped=str(len(skipped)),
+        "testsuite",
+        name=name,
+        tests=str(len(rows)),
+        failures=str(len(failed)),
+        skipped=str(len(skipped)),
         time=f"{sum(row['seconds'] for row in rows):.3f}",
-    )  # fmt: skip
+    )
     for row in rows:
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=row["property"], time=str(row["seconds"]))
         if row in failed:
             found = row["findings"][0]["message"]
-            ElementTree.SubElement(case, "failure", message=found).text = f"{row['title']}\n{found}\n\n{row['counterexample']}"
+            ElementTree.SubElement(
+                case, "failure", message=found
+            ).text = f"{row['title']}\n{found}\n\n{row['counterexample']}"
         elif row in skipped:
-            ElementTree.SubElement(case, "skipped", message=row["note"] or f"expected failure: {row['expected_failure']}")
+            ElementTree.SubElement(
+                case, "skipped", message=row["note"] or f"expected failure: {row['expected_failure']}"
+            )
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
 
 
@@ -73,6 +81,8 @@ def to_markdown(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         if row["outcome"] == "fails":
             lines += ["", f"### `{row['property']}`", "", row["title"], ""]
-            lines += [f"- {finding['law']}, {finding['clause']}: {finding['message']}" for finding in row["findings"][:3]]
+            lines += [
+                f"- {finding['law']}, {finding['clause']}: {finding['message']}" for finding in row["findings"][:3]
+            ]
             lines += ["", "```python", row["counterexample"], "```"]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Checkpoints as a relation: what must be equal, and what must be conserved, between a state and the one loaded from it."""
+"""Checkpoints as a relation: what must be equal, and what is conserved, between a state and the one loaded from it."""
 
 from __future__ import annotations
 
@@ -44,5 +44,9 @@ def resized(before: Snapshot, after: Snapshot, traits: Traits) -> Iterator[Findi
     with np.errstate(all="ignore"):
         wrong_ND = ~(np.abs(after.worker_errors_ND - old_ND.mean(axis=0)) <= tolerance_D)
     for i, k in np.argwhere(wrong_ND)[:1]:
-        yield Finding("L9", "resize", f"resized: worker {i} has the error {after.worker_errors_ND[i, k]:.9g} at element {k}, the "
-                      f"mean of the old ones is {old_ND[:, k].mean():.9g}")
+        yield Finding(
+            "L9",
+            "resize",
+            f"resized: worker {i} has the error {after.worker_errors_ND[i, k]:.9g} at element {k}, the "
+            f"mean of the old ones is {old_ND[:, k].mean():.9g}",
+        )

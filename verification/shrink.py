@@ -56,7 +56,9 @@ def _simpler_collective(case: CollectiveCase) -> Iterator[CollectiveCase]:
         shapes = set()
     for part in _halves(case.dim) if len(shapes) == 1 else ():
         if case.dim - (min(part.stop, case.dim) - part.start) >= 1:
-            yield replace(case, rounds=tuple(tuple(np.delete(a, part, axis=-1) for a in inputs) for inputs in case.rounds))
+            yield replace(
+                case, rounds=tuple(tuple(np.delete(a, part, axis=-1) for a in inputs) for inputs in case.rounds)
+            )
     for i in range(case.n_workers if len(shapes) == 1 and case.n_workers > 1 else 0):
         yield replace(case, rounds=tuple((np.delete(b, i, 0), np.delete(e, i, 0), s) for b, e, s in case.rounds))
     for r, inputs in enumerate(case.rounds if not case.exact else ()):
@@ -96,7 +98,7 @@ def _simpler_optimizer(case: OptimizerCase) -> Iterator[OptimizerCase]:
 
 
 def _simpler_array(array: Any) -> Iterator[Any]:
-    """All zero, all ones with these signs, rounded to integers or one digit; then element by element, if there are few."""
+    """All zero, all ones, rounded to integers or one digit; then element by element, if there are few."""
     with np.errstate(all="ignore"):
         signs = np.copysign(np.ones_like(array), array)
         candidates = [np.zeros_like(array), np.ones_like(array), signs, np.rint(array), np.round(array, 1)]
@@ -114,5 +116,7 @@ def _simpler_array(array: Any) -> Iterator[Any]:
 
 
 def _weight(array: Any) -> float:
-    """How much there is to read: 0 for zeros, 1 for ones, more with every digit; decreases strictly, so the loop ends."""
-    return float(sum(0.0 if v == 0 and not np.signbit(v) else 1.0 if v == 1 else 0.5 + len(f"{v:.9g}") for v in array.flat))
+    """How much there is to read: 0 for zeros, 1 for ones, more with every digit; it decreases, so the loop ends."""
+    return float(
+        sum(0.0 if v == 0 and not np.signbit(v) else 1.0 if v == 1 else 0.5 + len(f"{v:.9g}") for v in array.flat)
+    )

@@ -18,14 +18,24 @@ from verification.compression_relation import CLAUSES as ROUND_CLAUSES
 from verification.compression_relation import CompressionRound
 from verification.finding import Finding
 from verification.protocol import ARRAYS, Array, Hyper, Snapshot, Traits
-from verification.tolerances import correction_error, floor_bounds
+from verification.tolerances import combined, correction_error, floor_bounds
 
 Floats = NDArray[np.float64]
 
 CLAUSES = (
-    "skip", "count", "replicas", "adam_momentum", "adam_variance", "adam_params", "no_errors_yet", "floor",
-    "frozen", *ROUND_CLAUSES, "apply", "dead_params",
-)  # fmt: skip
+    "skip",
+    "count",
+    "replicas",
+    "adam_momentum",
+    "adam_variance",
+    "adam_params",
+    "no_errors_yet",
+    "floor",
+    "frozen",
+    *ROUND_CLAUSES,
+    "apply",
+    "dead_params",
+)
 
 
 def same_bits(a: Array, b: Array) -> bool:
@@ -94,7 +104,9 @@ class StepRelation:
         for i in range(1, len(rows_ND)):
             if not same_bits(rows_ND[i], rows_ND[0]):
                 k = int(np.argmax(rows_ND[i] != rows_ND[0]))
-                yield Finding("L6", "replicas", f"worker {i} has x[{k}] = {rows_ND[i, k]!r}, worker 0 has {rows_ND[0, k]!r}")
+                yield Finding(
+                    "L6", "replicas", f"worker {i} has x[{k}] = {rows_ND[i, k]!r}, worker 0 has {rows_ND[0, k]!r}"
+                )
                 return
 
     @cached_property
@@ -110,11 +122,23 @@ class StepRelation:
         bounds = []
         for dtype in (self.traits.dtype, "float64"):
             averaged = rounding.average_tolerance(self.grads_ND, dtype)
-            bounds.append(rounding.adam_step_tolerance(
-                x, m, v, g, lr=h.lr, beta1=h.beta1, beta2=h.beta2, eps=h.eps, weight_decay=h.weight_decay,
-                step=self.t if h.bias_correction else None, dtype=dtype, complement=self.traits.complement,
-                grads_tolerance=averaged,
-            ))  # fmt: skip
+            bounds.append(
+                rounding.adam_step_tolerance(
+                    x,
+                    m,
+                    v,
+                    g,
+                    lr=h.lr,
+                    beta1=h.beta1,
+                    beta2=h.beta2,
+                    eps=h.eps,
+                    weight_decay=h.weight_decay,
+                    step=self.t if h.bias_correction else None,
+                    dtype=dtype,
+                    complement=self.traits.complement,
+                    grads_tolerance=averaged,
+                )
+            )
         # where the uncertainty of v exceeds eps there is no bound on x: theory gives inf, or inf - inf
         sums = [np.nan_to_num(one + other, nan=np.inf, posinf=np.inf) for one, other in zip(*bounds, strict=True)]
         return rounding.AdamTolerance(new_x, new_m, new_v), rounding.AdamTolerance(*sums)
@@ -159,14 +183,19 @@ class StepRelation:
         ok_D |= (stored_D == 0) & (v_D <= tolerance_D)
         ok_D &= (stored_D == 0) | (v_D + tolerance_D > 0)
         for k in np.flatnonzero(~ok_D)[:1]:
-            yield Finding("C7", "floor", f"element {k}: v = {v_D[k]:.9g} and a floor of {(low + high) / 2:.9g} were frozen "
-                          f"as {stored_D[k]:.9g}")
+            yield Finding(
+                "C7",
+                "floor",
+                f"element {k}: v = {v_D[k]:.9g} and a floor of {(low + high) / 2:.9g} were frozen as {stored_D[k]:.9g}",
+            )
 
     def frozen(self) -> Iterator[Finding]:
         """v is bitwise constant after the freeze [L4]."""
         if not self.warm_up and not same_bits(self.before.variance_D, self.after.variance_D):
             k = int(np.argmax(self.before.variance_D != self.after.variance_D))
-            yield Finding("L4", "frozen", f"v[{k}] went from {self.before.variance_D[k]!r} to {self.after.variance_D[k]!r}")
+            yield Finding(
+                "L4", "frozen", f"v[{k}] went from {self.before.variance_D[k]!r} to {self.after.variance_D[k]!r}"
+            )
 
     @cached_property
     def round(self) -> CompressionRound:
@@ -174,34 +203,55 @@ class StepRelation:
         h, b = self.hyper, self.before
         m_D, g_ND, e_ND = (array.astype(np.float64) for array in (b.momentum_D, self.grads_ND, b.worker_errors_ND))
         u_ND = h.beta1 * m_D + (1 - h.beta1) * g_ND + e_ND
-        tolerance_ND = sum(
+        tolerance_ND: Floats = combined(
             rounding.momentum_tolerance(m_D, g_ND, e_ND, h.beta1, dtype, complement=self.traits.complement)
             for dtype in (self.traits.dtype, "float64")
         )
         live_D = b.variance_D > 0
         return CompressionRound(
-            np.where(live_D, u_ND, 0.0), np.where(live_D, tolerance_ND, 0.0), b.server_error_D, self.after.momentum_D,
-            self.after.worker_errors_ND, self.after.server_error_D, live_D=live_D, scale=h.scale, traits=self.traits,
+            np.where(live_D, u_ND, 0.0),
+            np.where(live_D, tolerance_ND, 0.0),
+            b.server_error_D,
+            self.after.momentum_D,
+            self.after.worker_errors_ND,
+            self.after.server_error_D,
+            live_D=live_D,
+            scale=h.scale,
+            traits=self.traits,
             exact=self.exact,
-        )  # fmt: skip
+        )
 
     def apply(self) -> Iterator[Finding]:
         """x <- x - gamma (P m-bar + lambda x) with the m-bar that was received and the frozen v."""
         if self.warm_up:
             return
         h, live_D = self.hyper, self.round.live_D
-        x, m, v = (a[live_D].astype(np.float64) for a in (self.before.params_ND[0], self.after.momentum_D, self.before.variance_D))
+        x, m, v = (
+            a[live_D].astype(np.float64)
+            for a in (self.before.params_ND[0], self.after.momentum_D, self.before.variance_D)
+        )
         corrections = (1 - h.beta1**self.t, 1 - h.beta2**h.freeze_step) if h.bias_correction else (1.0, 1.0)
         expected = x - h.lr * (m / corrections[0] / (np.sqrt(v / corrections[1]) + h.eps) + h.weight_decay * x)
         errors = (0.0, 0.0)
         if h.bias_correction:
             errors = (correction_error(h.beta1, self.t), correction_error(h.beta2, h.freeze_step))
-        tolerance = sum(
-            rounding.apply_tolerance(x, m, v, lr=h.lr, eps=h.eps, weight_decay=h.weight_decay, dtype=dtype,
-                                     corrections=corrections, corrections_error=errors)
+        tolerance: Floats = combined(
+            rounding.apply_tolerance(
+                x,
+                m,
+                v,
+                lr=h.lr,
+                eps=h.eps,
+                weight_decay=h.weight_decay,
+                dtype=dtype,
+                corrections=corrections,
+                corrections_error=errors,
+            )
             for dtype in (self.traits.dtype, "float64")
-        )  # fmt: skip
-        yield from _differs("L2", "apply", "x", self.after.params_ND[0][live_D], expected, tolerance, np.flatnonzero(live_D))
+        )
+        yield from _differs(
+            "L2", "apply", "x", self.after.params_ND[0][live_D], expected, tolerance, np.flatnonzero(live_D)
+        )
 
     def dead_params(self) -> Iterator[Finding]:
         """A dead coordinate is not updated and does not decay [C6]."""
@@ -211,16 +261,29 @@ class StepRelation:
         if not same_bits(self.before.params_ND[:, dead_D], self.after.params_ND[:, dead_D]):
             moved_D = (self.before.params_ND != self.after.params_ND).any(axis=0) & dead_D
             k = int(np.argmax(moved_D))
-            yield Finding("C6", "dead_params", f"element {k} is dead (v = 0 at the freeze) but x[{k}] went from "
-                          f"{self.before.params_ND[0, k]!r} to {self.after.params_ND[0, k]!r}")
+            yield Finding(
+                "C6",
+                "dead_params",
+                f"element {k} is dead (v = 0 at the freeze) but x[{k}] went from "
+                f"{self.before.params_ND[0, k]!r} to {self.after.params_ND[0, k]!r}",
+            )
 
 
 def _differs(
-    law: str, clause: str, symbol: str, got_D: Array, expected_D: Floats, tolerance_D: Floats,
+    law: str,
+    clause: str,
+    symbol: str,
+    got_D: Array,
+    expected_D: Floats,
+    tolerance_D: Floats,
     elements: NDArray[np.intp] | None = None,
-) -> Iterator[Finding]:  # fmt: skip
+) -> Iterator[Finding]:
     error_D = np.abs(got_D - expected_D)
     for k in np.flatnonzero(~(error_D <= tolerance_D))[:1]:
         element = k if elements is None else elements[k]
-        yield Finding(law, clause, f"{symbol}[{element}] is {got_D[k]:.9g}, must be {expected_D[k]:.9g}, off by {error_D[k]:.2g}, "
-                      f"tolerance {tolerance_D[k]:.2g}")
+        yield Finding(
+            law,
+            clause,
+            f"{symbol}[{element}] is {got_D[k]:.9g}, must be {expected_D[k]:.9g}, off by {error_D[k]:.2g}, "
+            f"tolerance {tolerance_D[k]:.2g}",
+        )

@@ -70,8 +70,10 @@ def allowed_workers(traits: Traits, workers: Sequence[int] = WORKERS) -> list[in
 
 
 @st.composite
-def shapes(draw: st.DrawFn, traits: Traits, workers: Sequence[int] = WORKERS, sizes: Sequence[int] = SIZES) -> tuple[int, int]:
-    """(N, D): D from ``sizes``; where these are all SIZES, also just beside a multiple of the chunks' unit N * multiple."""
+def shapes(
+    draw: st.DrawFn, traits: Traits, workers: Sequence[int] = WORKERS, sizes: Sequence[int] = SIZES
+) -> tuple[int, int]:
+    """(N, D): D from ``sizes``; where these are SIZES, also just beside a multiple of the chunks' unit N * multiple."""
     n = draw(st.sampled_from(allowed_workers(traits, workers)))
     if sizes is SIZES and draw(st.booleans()):
         unit = n * traits.chunk_multiple
@@ -81,9 +83,13 @@ def shapes(draw: st.DrawFn, traits: Traits, workers: Sequence[int] = WORKERS, si
 
 @st.composite
 def collective_cases(
-    draw: st.DrawFn, traits: Traits, palettes: Sequence[Palette] = PALETTES, rounds: int = 1,
-    workers: Sequence[int] = WORKERS, sizes: Sequence[int] = SIZES,
-) -> CollectiveCase:  # fmt: skip
+    draw: st.DrawFn,
+    traits: Traits,
+    palettes: Sequence[Palette] = PALETTES,
+    rounds: int = 1,
+    workers: Sequence[int] = WORKERS,
+    sizes: Sequence[int] = SIZES,
+) -> CollectiveCase:
     """Calls with buffers and pending errors of the given palettes."""
     shape = draw(shapes(traits, workers, sizes))
     calls = []
@@ -95,7 +101,9 @@ def collective_cases(
     return CollectiveCase(tuple(calls))
 
 
-def round_from(rng: np.random.Generator, shape: tuple[int, int], palette: Palette, traits: Traits, *, pending: bool) -> Any:
+def round_from(
+    rng: np.random.Generator, shape: tuple[int, int], palette: Palette, traits: Traits, *, pending: bool
+) -> Any:
     """(buffers, worker errors, server error); without ``pending`` errors, the first compressed step of a run."""
     arrays = [palette(rng, shape), palette(rng, shape) * pending, palette(rng, shape)[-1] * pending]
     if pending and palette is sparse:  # -0.0 + -0.0 is -0.0, x + -x is +0.0
@@ -117,16 +125,24 @@ def hypers(draw: st.DrawFn, traits: Traits, **fixed: Any) -> Hyper:
         "variance_floor": (0.0,),
         "bias_correction": (False,),
     }
-    return Hyper(**{name: fixed.get(name, None) if name in fixed else draw(st.sampled_from(values)) for name, values in choices.items()})
+    values = {name: fixed[name] if name in fixed else draw(st.sampled_from(some)) for name, some in choices.items()}
+    return Hyper(**values)
 
 
 @st.composite
 def optimizer_cases(
-    draw: st.DrawFn, traits: Traits, palettes: Sequence[Palette] = PALETTES, *, compressed: Sequence[int] = (3, 1, 6),
-    warm_up: Sequence[int] = (1, 2, 3, 5), workers: Sequence[int] = WORKERS, sizes: Sequence[int] = SIZES, live: bool = True,
+    draw: st.DrawFn,
+    traits: Traits,
+    palettes: Sequence[Palette] = PALETTES,
+    *,
+    compressed: Sequence[int] = (3, 1, 6),
+    warm_up: Sequence[int] = (1, 2, 3, 5),
+    workers: Sequence[int] = WORKERS,
+    sizes: Sequence[int] = SIZES,
+    live: bool = True,
     **fixed: Any,
-) -> OptimizerCase:  # fmt: skip
-    """A run of T_w warm-up steps and some compressed ones; all coordinates ``live`` at the freeze unless told otherwise."""
+) -> OptimizerCase:
+    """A run of T_w warm-up steps and some compressed ones; all coordinates ``live`` unless told otherwise."""
     n, dim = draw(shapes(traits, workers, sizes))
     hyper = draw(hypers(traits, **{"freeze_step": draw(st.sampled_from(warm_up)), **fixed}))
     steps = hyper.freeze_step + draw(st.sampled_from(compressed))

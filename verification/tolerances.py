@@ -5,6 +5,7 @@ u is the unit roundoff, gamma_k = k u/(1 - k u), and hats are exact values; see 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,9 @@ def wide_slack(*terms: Any, operations: int = 4) -> Floats:
     return rounding.gamma(operations, "float64") * total
 
 
-def conservation_tolerance(message_tolerances_ND: Floats, messages_ND: Floats, server_error_D: Any,
-                           new_server_error_D: Any, dtype: str) -> Floats:
+def conservation_tolerance(
+    message_tolerances_ND: Floats, messages_ND: Floats, server_error_D: Any, new_server_error_D: Any, dtype: str
+) -> Floats:
     """Bound on the defect of L1: output + new server error - (mean of messages + server error), (D,).
 
     ``messages_ND`` are u_hat_i - delta_i', each within ``message_tolerances_ND`` of the s_i q_i that worker i sent.
@@ -75,7 +77,9 @@ def conservation_tolerance(message_tolerances_ND: Floats, messages_ND: Floats, s
         sizes_ND.max(axis=0) > 0
     )
     once = rounding.gamma(1, dtype)
-    at_server = once * (np.abs(np.asarray(server_error_D, np.float64)) + np.abs(np.asarray(new_server_error_D, np.float64)))
+    at_server = once * (
+        np.abs(np.asarray(server_error_D, np.float64)) + np.abs(np.asarray(new_server_error_D, np.float64))
+    )
     return message_tolerances_ND.mean(axis=0) + averaging + at_server
 
 
@@ -101,7 +105,12 @@ def floor_bounds(variance_D: Floats, tolerance_D: Floats, kappa: float, dtype: s
 def correction_error(beta: float, step: int) -> float:
     """Relative error of the bias correction 1 - beta^step formed in float64, the power good to two roundings.
 
-    Proof. fl(1 - p(1+d)) with abs(d) <= gamma_2 is (1 - p)(1 + e) with abs(e) <= (gamma_2 p (1 + u) + u (1 - p))/(1 - p),
-    and gamma_2 (1 + u) + u <= gamma_4.
+    Proof. fl(1 - p(1+d)) with abs(d) <= gamma_2 is (1 - p)(1 + e), where
+    abs(e) <= (gamma_2 p (1 + u) + u (1 - p))/(1 - p), and gamma_2 (1 + u) + u <= gamma_4.
     """
     return rounding.gamma(4, "float64") / (1 - beta**step)
+
+
+def combined(tolerances: Iterable[Floats]) -> Floats:
+    """The tolerance of a comparison: that of the implementation plus that of our own float64 oracle."""
+    return np.sum(np.stack(list(tolerances)), axis=0)

@@ -1,6 +1,6 @@
 """DeepSpeed 0.19.6's 1-bit Adam (the last release that had it): two or four gloo processes on the CPU.
 
-The package is looked for in ``$ONEBIT_DEEPSPEED_PYTHON`` (a Python that has it), else in this one. Its sign packer exists
+The package is looked for in ``$ONEBIT_DEEPSPEED_PYTHON`` (a Python that has it), else in this one. Its sign packer is
 compiled for XPU only; ``deepspeed_worker.Packer`` does the same operations. On one worker it does not compress, and on
 three its chunks are multiples of 24, so both are left out.
 """
@@ -37,10 +37,13 @@ class Ranks:
         self.processes = [
             subprocess.Popen(
                 [python, "-W", "ignore", str(WORKER), str(rank), str(size), str(rendezvous)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
             )
             for rank in range(size)
-        ]  # fmt: skip
+        ]
         atexit.register(self.close)
 
     @classmethod
@@ -93,9 +96,14 @@ class DeepSpeedCollective:
     scale: ClassVar[Scale] = "l2"
     workers = (2, 4)
 
-    def allreduce(self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array) -> tuple[Array, Array, Array]:
+    def allreduce(
+        self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array
+    ) -> tuple[Array, Array, Array]:
         n, dim = buffers_ND.shape
-        rows = [(np.array(b), np.array(e), np.array(server_error_D)) for b, e in zip(buffers_ND, worker_errors_ND, strict=True)]
+        rows = [
+            (np.array(b), np.array(e), np.array(server_error_D))
+            for b, e in zip(buffers_ND, worker_errors_ND, strict=True)
+        ]
         outputs, errors, chunks = zip(*Ranks.of(n).call("allreduce", *rows), strict=True)
         return outputs[0], np.stack(errors), _join(list(chunks), dim)
 
@@ -121,7 +129,9 @@ class DeepSpeedOptimizer:
         rows = {name: np.stack([row[name] for row in seen]) for name in ("params", "worker_error")}
         server_error_D = _join([row["server_error"] for row in seen], self.dim)
         first = seen[0]
-        return Snapshot(rows["params"], first["momentum"], first["variance"], rows["worker_error"], server_error_D, first["step"])
+        return Snapshot(
+            rows["params"], first["momentum"], first["variance"], rows["worker_error"], server_error_D, first["step"]
+        )
 
     def save(self) -> bytes:
         """The checkpoint that DeepSpeed writes: rank 0's."""

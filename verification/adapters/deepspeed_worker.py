@@ -11,18 +11,18 @@ import os
 import pickle
 import sys
 import types
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
-
 
 KEPT_RUNS = 64
 """Runs that are remembered; older ones are over."""
 
 
 class Packer:
-    """``packbits`` and ``unpackbits`` as in DeepSpeed's csrc/xpu/packbits/packing.cpp, whose compiled form is for XPU only.
+    """``packbits`` and ``unpackbits`` as in DeepSpeed's csrc/xpu/packbits/packing.cpp, which is compiled for XPU only.
 
     The bit is ``not signbit(x)``, the first element is the highest bit of its byte.
     """
@@ -39,12 +39,17 @@ class Rank:
 
     def __init__(self, rank: int, size: int, rendezvous: str) -> None:
         import deepspeed.comm as dist  # noqa: PLC0415 - the environment variables must be set before
-        import deepspeed.runtime.comm.compressed as compressed  # noqa: PLC0415
+        from deepspeed.runtime.comm import compressed  # noqa: PLC0415
 
         torch.set_num_threads(1)
         compressed.PackbitsBuilder = lambda: types.SimpleNamespace(load=Packer)
         dist.init_distributed(
-            "gloo", auto_mpi_discovery=False, init_method=f"file://{rendezvous}", rank=rank, world_size=size, verbose=False
+            "gloo",
+            auto_mpi_discovery=False,
+            init_method=f"file://{rendezvous}",
+            rank=rank,
+            world_size=size,
+            verbose=False,
         )
         gather = compressed.dist.all_gather  # gloo insists on equal shapes where NCCL does not: () is sent for (1,)
         compressed.dist.all_gather = lambda into, one, group: gather(into, one.reshape(into[0].shape), group=group)
@@ -69,15 +74,20 @@ class Rank:
         return -(-dim // unit) * unit
 
     def start(self, run: int, params_D: Any, hyper: dict[str, Any]) -> None:
-        from deepspeed.runtime.fp16.onebit.adam import OnebitAdam  # noqa: PLC0415
-
+        adam: Any = import_module("deepspeed.runtime.fp16.onebit.adam")
         engine = types.SimpleNamespace(mpu=self.mpu, local_rank=0, enable_backward_allreduce=True)
         param = torch.nn.Parameter(torch.from_numpy(params_D.copy()))
-        optimizer = OnebitAdam(
-            [param], deepspeed=engine, lr=hyper["lr"], freeze_step=hyper["freeze_step"],
-            bias_correction=hyper["bias_correction"], betas=(hyper["beta1"], hyper["beta2"]), eps=hyper["eps"],
-            weight_decay=hyper["weight_decay"], comm_backend_name="compressed",
-        )  # fmt: skip
+        optimizer = adam.OnebitAdam(
+            [param],
+            deepspeed=engine,
+            lr=hyper["lr"],
+            freeze_step=hyper["freeze_step"],
+            bias_correction=hyper["bias_correction"],
+            betas=(hyper["beta1"], hyper["beta2"]),
+            eps=hyper["eps"],
+            weight_decay=hyper["weight_decay"],
+            comm_backend_name="compressed",
+        )
         self.runs[run] = (engine, param, optimizer)
         self.runs.pop(run - KEPT_RUNS, None)
 

@@ -18,7 +18,9 @@ class ReferenceCollective:
     def __init__(self) -> None:
         self.sent_N: Array | None = None
 
-    def allreduce(self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array) -> tuple[Array, Array, Array]:
+    def allreduce(
+        self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array
+    ) -> tuple[Array, Array, Array]:
         result = reference.compressed_allreduce(buffers_ND, worker_errors_ND, server_error_D, scale=self.scale)
         self.sent_N = result.bytes_per_worker
         return result.output_D, result.worker_errors_ND, result.server_error_D

@@ -1,4 +1,4 @@
-"""A correct compressed all-reduce in float32, worker by worker, whose every decision is a method that a mutant replaces."""
+"""A correct compressed all-reduce in float32, worker by worker; every decision is a method that a mutant replaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A correct 1-bit Adam in float32 with one copy of x a worker, whose every decision is a method that a mutant replaces."""
+"""A correct 1-bit Adam in float32 with one x a worker; every decision is a method that a mutant replaces."""
 
 from __future__ import annotations
 
@@ -119,8 +119,12 @@ class BaseOptimizer:
         previous_D = self.m_D
         self.exchange(local_ND, live_D)
         b1, b2 = self.corrections(self.t, self.hyper.freeze_step)
-        self.move(self.applied(previous_D, local_ND) / np.float32(b1), self.denominator(self.v_D, b2), live_D,
-                  grads_ND.mean(axis=0))  # fmt: skip
+        self.move(
+            self.applied(previous_D, local_ND) / np.float32(b1),
+            self.denominator(self.v_D, b2),
+            live_D,
+            grads_ND.mean(axis=0),
+        )
 
     def exchange(self, local_ND: Array, live_D: Array) -> None:
         """The compressed all-reduce."""

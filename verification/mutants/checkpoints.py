@@ -83,7 +83,7 @@ class FifthErrorNotSaved(BaseOptimizer):
 
 
 class LocalStepAfterResume(BaseOptimizer):
-    """The first compressed step after loading uses local gradients, and the replicas diverge for good (DeepSpeed 0.19.6)."""
+    """The first compressed step after loading uses local gradients: replicas diverge for good (DeepSpeed 0.19.6)."""
 
     def load(self, data, n_workers):
         super().load(data, n_workers)

@@ -118,9 +118,11 @@ class ErrorOfIdleWorkerKept(BaseCollective):
     """A worker whose buffer is all zero is skipped: its pending error is sent but not updated."""
 
     def allreduce(self, buffers_ND, worker_errors_ND, server_error_D, live_D=None):
-        output_D, errors_ND, new_server_error_D = super().allreduce(buffers_ND, worker_errors_ND, server_error_D, live_D)
-        idle_N = ~buffers_ND.any(axis=1)
-        return output_D, np.where(idle_N[:, None], worker_errors_ND, errors_ND), new_server_error_D
+        output_D, errors_ND, new_server_error_D = super().allreduce(
+            buffers_ND, worker_errors_ND, server_error_D, live_D
+        )
+        idle_N1 = ~buffers_ND.any(axis=1, keepdims=True)
+        return output_D, np.where(idle_N1, worker_errors_ND, errors_ND), new_server_error_D
 
 
 class FifthServerForgets(BaseCollective):

@@ -48,7 +48,9 @@ def all_mutants() -> tuple[Mutant, ...]:
             if not public or not issubclass(item, BaseCollective | BaseOptimizer):
                 continue
             if "__doc__" not in vars(item) or not item.__doc__:
-                raise ValueError(f"the mutant {module.__name__}.{name} needs a docstring that says what is wrong with it")
+                raise ValueError(
+                    f"the mutant {module.__name__}.{name} needs a docstring that says what is wrong with it"
+                )
             bug = " ".join(item.__doc__.split())
             found.append(Mutant(f"{info.name}.{name}", info.name, bug, item, vars(item).get("EQUIVALENT", "")))
     return tuple(found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import hypothesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from joblib import Parallel, delayed
 
 from verification.driver import Driver
@@ -17,7 +17,7 @@ from verification.mutants.families import Mutant, all_mutants
 from verification.property import Property
 from verification.protocol import Traits
 from verification.registry import all_properties
-from verification.runner import check_case
+from verification.runner import EVERY_CHECK, check_case
 
 EXAMPLES = 30
 """Cases a property, divided by its cost."""
@@ -71,7 +71,13 @@ def drawn_cases(prop: Property, traits: Traits, count: int, seed: int = 0) -> li
     cases = list(prop.examples(traits))
 
     @hypothesis.seed(seed)
-    @settings(max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        suppress_health_check=EVERY_CHECK,
+        phases=(Phase.generate,),
+    )
     @given(prop.cases(traits))
     def collect(case: Any) -> None:
         cases.append(case)
@@ -123,18 +129,20 @@ def row_of(mutant_id: str, property_ids: Sequence[str], examples: int = EXAMPLES
 
 
 def compute(
-    mutants: Sequence[Mutant] | None = None, properties: Sequence[Property] | None = None, *, jobs: int = -1,
+    mutants: Sequence[Mutant] | None = None,
+    properties: Sequence[Property] | None = None,
+    *,
+    jobs: int = -1,
     examples: int = EXAMPLES,
-) -> Iterator[Row]:  # fmt: skip
+) -> Iterator[Row]:
     """Rows as they are finished, in any order; assemble them with :func:`assemble`."""
     mutants = all_mutants() if mutants is None else mutants
     ids = [prop.id for prop in (all_properties() if properties is None else properties)]
     if jobs == 1:
         yield from (row_of(mutant.id, ids, examples) for mutant in mutants)
         return
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
-        delayed(row_of)(mutant.id, ids, examples) for mutant in mutants
-    )
+    run: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    yield from run(delayed(row_of)(mutant.id, ids, examples) for mutant in mutants)
 
 
 def assemble(rows: Iterable[Row], properties: Sequence[Property] | None = None) -> KillMatrix:

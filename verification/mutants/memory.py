@@ -86,7 +86,11 @@ class ContiguousAssumed(BaseCollective):
     def allreduce(self, buffers_ND, worker_errors_ND, server_error_D, live_D=None):
         n, dim = buffers_ND.shape
         # within the memory that is there: the row stride, if it is contiguous along the row
-        flat = buffers_ND.T.ravel(order="K") if buffers_ND.flags.f_contiguous and not buffers_ND.flags.c_contiguous else None
+        flat = (
+            buffers_ND.T.ravel(order="K")
+            if buffers_ND.flags.f_contiguous and not buffers_ND.flags.c_contiguous
+            else None
+        )
         raw_ND = buffers_ND if flat is None else flat.reshape(dim, n).T.copy().reshape(-1).reshape(n, dim)
         if flat is not None:
             raw_ND = np.frombuffer(buffers_ND.tobytes(order="A"), np.float32).reshape(n, dim).copy()
@@ -150,7 +154,9 @@ class SnapshotIsAView(BaseOptimizer):
 
     def snapshot(self):
         seen = super().snapshot()
-        return Snapshot(self.x_ND, seen.momentum_D, seen.variance_D, seen.worker_errors_ND, seen.server_error_D, seen.step)
+        return Snapshot(
+            self.x_ND, seen.momentum_D, seen.variance_D, seen.worker_errors_ND, seen.server_error_D, seen.step
+        )
 
 
 class ErrorsOnTheClass(BaseOptimizer):

@@ -102,4 +102,8 @@ class ApproximateRoot(BaseOptimizer):
     """The denominator uses an approximate reciprocal root, good to 10 bits."""
 
     def denominator(self, v_D, correction):
-        return _fp16(np.sqrt(v_D)) + np.float32(self.hyper.eps) if v_D.max() < 6e4 else super().denominator(v_D, correction)
+        return (
+            _fp16(np.sqrt(v_D)) + np.float32(self.hyper.eps)
+            if v_D.max() < 6e4
+            else super().denominator(v_D, correction)
+        )

@@ -152,7 +152,7 @@ class LongFloat32SumL1(_L1):
 
 
 class ThroughLogarithms(BaseCollective):
-    """A tail past 64 elements takes the scale through log and exp: good to a few ulp, but not the same at every magnitude."""
+    """A tail past 64 elements takes the scale through log and exp: a few ulp off, not the same at every magnitude."""
 
     def worker_scale(self, u_D, live_D):
         s = super().worker_scale(u_D, live_D)

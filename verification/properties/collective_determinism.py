@@ -18,8 +18,9 @@ def check(driver: Driver, case: CollectiveCase) -> Iterable[Finding]:
     first, second = driver.new(), driver.new()
     expected = [array.copy() for array in driver.allreduce(first, inputs)]
     for which, instance in (("another instance", second), ("the same instance", first)):
-        for name, array, before in zip(("output", "worker errors", "server error"), driver.allreduce(instance, inputs),
-                                       expected, strict=True):  # fmt: skip
+        for name, array, before in zip(
+            ("output", "worker errors", "server error"), driver.allreduce(instance, inputs), expected, strict=True
+        ):
             if not same_bits(array, before):
                 yield Finding("L9", "determinism", f"the same inputs gave another {name} on {which}")
                 return

@@ -23,7 +23,10 @@ def cases(traits: Traits) -> st.SearchStrategy[Any]:
     """Small exact rounds: a few hundred elements."""
     workers = allowed_workers(traits, (1, 4) if traits.scale != "l1" else (1, 2, 4))
     return st.builds(
-        lambda n, chunk, seed: (n, chunk, seed), st.sampled_from(workers), st.sampled_from((16, 64)), st.integers(0, 2**32 - 1)
+        lambda n, chunk, seed: (n, chunk, seed),
+        st.sampled_from(workers),
+        st.sampled_from((16, 64)),
+        st.integers(0, 2**32 - 1),
     )
 
 
@@ -54,7 +57,7 @@ PROPERTY = Property(
     id="collective.exact_dyadic",
     law="C1, C2, L1",
     title="On dyadic inputs no operation rounds, so every clause of the round holds with zero tolerance.",
-    catches="ties at the server decided the other way; one element in 10^4 left out of a scale; coarse rounding anywhere",
+    catches="ties at the server decided the other way; one element in 10^4 left out of a scale; coarse rounding",
     cases=exact_cases,
     check=check,
     examples=lambda traits: [case for drawn in large(traits) if (case := _case_or_none(traits, drawn))],

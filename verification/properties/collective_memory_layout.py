@@ -35,7 +35,7 @@ def interleaved(array: Array) -> Array:
 
 
 def check(driver: Driver, case: CollectiveCase) -> Iterable[Finding]:
-    """Call with three other layouts of the same numbers; sums may be taken in another order, so the relation decides."""
+    """Call with three other layouts of the same numbers; sums may change their order, so the relation decides."""
     for layout in (transposed, padded, interleaved):
         outputs = driver.allreduce_in_place(driver.new(), tuple(layout(array) for array in case.rounds[0]))  # pyright: ignore[reportArgumentType]
         for finding in collective_round(driver.traits, case.rounds[0], outputs).findings():

@@ -29,7 +29,10 @@ def check(driver: Driver, case: CollectiveCase) -> Iterable[Finding]:
             yield Finding("purity", "purity", f"allreduce modified its argument {name}")
             return
     for name, output in zip(OUTPUTS, outputs, strict=True):
-        others = [*zip(INPUTS, given, strict=True), *((f"returned {n}", o) for n, o in zip(OUTPUTS, outputs, strict=True) if n != name)]
+        others = [
+            *zip(INPUTS, given, strict=True),
+            *((f"returned {n}", o) for n, o in zip(OUTPUTS, outputs, strict=True) if n != name),
+        ]
         for other, array in others:
             if np.may_share_memory(array, output) and np.shares_memory(array, output):
                 yield Finding("purity", "purity", f"the returned {name} shares memory with {other}")

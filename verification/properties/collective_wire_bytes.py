@@ -23,7 +23,9 @@ def check(driver: Driver, case: CollectiveCase) -> Iterable[Finding]:
     driver.allreduce(instance, inputs)
     sent_N = np.asarray(instance.bytes_per_worker())
     if sent_N.shape != (n,):
-        yield Finding("wire", "wire_bytes", f"bytes_per_worker() must have one number a worker ({n}), got shape {sent_N.shape}")
+        yield Finding(
+            "wire", "wire_bytes", f"bytes_per_worker() must have one number a worker ({n}), got shape {sent_N.shape}"
+        )
         return
     chunks = driver.traits.chunks(dim, n)
     bits_K = np.array([chunk.stop - chunk.start for chunk in chunks])
@@ -33,8 +35,12 @@ def check(driver: Driver, case: CollectiveCase) -> Iterable[Finding]:
         least = (dim - served + (n - 1) * served) / 8
         most = (len(chunks) - (i < len(chunks)) + (n - 1) * (i < len(chunks))) * message
         if not least <= sent_N[i] <= most:
-            yield Finding("wire", "wire_bytes", f"worker {i} says it sent {sent_N[i]} bytes; one bit an element and a scale a "
-                          f"message are between {least:.0f} and {most}")
+            yield Finding(
+                "wire",
+                "wire_bytes",
+                f"worker {i} says it sent {sent_N[i]} bytes; one bit an element and a scale a "
+                f"message are between {least:.0f} and {most}",
+            )
             return
 
 

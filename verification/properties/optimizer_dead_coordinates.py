@@ -1,4 +1,4 @@
-"""A coordinate whose variance is 0 at the freeze is left out: no momentum, no errors, no update, not counted in a scale."""
+"""A coordinate whose variance is 0 at the freeze is left out: no momentum, no errors, no update, not in a scale."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
 PROPERTY = Property(
     id="optimizer.dead_coordinates",
     law="C6",
-    title="A coordinate whose variance is 0 at the freeze is left out: no momentum, no errors, no update, not in a scale.",
+    title="A coordinate whose variance is 0 at the freeze is left out: no momentum, errors or update, not in a scale.",
     catches="a coordinate without gradient that jumps by lr scale/eps, or decays, or counts in a scale",
     cases=cases,
-    check=step_clauses("adam_momentum", "dead", "dead_params", "worker_scale", "server_scale", "conservation", "one_bit", "apply"),
+    check=step_clauses(
+        "adam_momentum", "dead", "dead_params", "worker_scale", "server_scale", "conservation", "one_bit", "apply"
+    ),
 )

@@ -18,7 +18,11 @@ from verification.strategies import FEW_SIZES, FEW_WORKERS, gaussian, optimizer_
 def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
     """An ordinary warm-up, then gradients of another magnitude, with beta1 = 0 so that small ones are not drowned."""
     beta1 = draw(st.sampled_from((0.0, 0.9)))
-    case = draw(optimizer_cases(traits, (gaussian,), compressed=(2, 3), beta1=beta1, warm_up=(1, 2), workers=FEW_WORKERS, sizes=FEW_SIZES))
+    case = draw(
+        optimizer_cases(
+            traits, (gaussian,), compressed=(2, 3), beta1=beta1, warm_up=(1, 2), workers=FEW_WORKERS, sizes=FEW_SIZES
+        )
+    )
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     factor = np.float64(draw(st.sampled_from((1e30, 1e-30, 1e-40))))
     share = draw(st.sampled_from((1.0, 0.5)))

@@ -13,7 +13,9 @@ PROPERTY = Property(
     law="L1, L4, L5, L6",
     title="Every clause of the step holds for sixty compressed steps on end.",
     catches="counters that wrap, periodic resets, anything that starts after step 50",
-    cases=partial(optimizer_cases, palettes=(gaussian, skewed), compressed=(60,), workers=FEW_WORKERS, sizes=(3, 8, 9, 17)),
+    cases=partial(
+        optimizer_cases, palettes=(gaussian, skewed), compressed=(60,), workers=FEW_WORKERS, sizes=(3, 8, 9, 17)
+    ),
     check=step_clauses(*CLAUSES),
     cost=15,
 )

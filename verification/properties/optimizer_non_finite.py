@@ -1,4 +1,4 @@
-"""A gradient that is NaN or infinite on any worker skips the step: no bit of the state changes, and it is not counted."""
+"""A gradient that is NaN or infinite on any worker skips the step: no bit of the state changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from verification.strategies import FEW_SIZES, FEW_WORKERS, gaussian, integers, 
 @st.composite
 def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
     """One or two bad elements, in one or two steps, in either stage."""
-    case = draw(optimizer_cases(traits, (gaussian, integers), compressed=(3,), warm_up=(2, 1), workers=FEW_WORKERS, sizes=FEW_SIZES))
+    case = draw(
+        optimizer_cases(
+            traits, (gaussian, integers), compressed=(3,), warm_up=(2, 1), workers=FEW_WORKERS, sizes=FEW_SIZES
+        )
+    )
     grads_TND = case.grads_TND.copy()
     for _ in range(draw(st.integers(1, 2))):
         t = draw(st.integers(0, len(grads_TND) - 1))
@@ -37,7 +41,7 @@ def opposite_infinities(traits: Traits) -> list[OptimizerCase]:
 PROPERTY = Property(
     id="optimizer.non_finite",
     law="C8",
-    title="A gradient that is NaN or infinite on any worker skips the step: no bit of the state changes, and it is not counted.",
+    title="A gradient that is NaN or infinite on any worker skips the step: no bit of the state changes.",
     catches="NaN passed on, only NaN or only Inf looked for, only one worker looked at, a skipped step counted",
     cases=cases,
     check=step_clauses(*CLAUSES),

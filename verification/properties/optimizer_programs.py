@@ -17,7 +17,11 @@ from verification.strategies import allowed_workers, gaussian, integers, optimiz
 @st.composite
 def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
     """Programs of up to a dozen operations; the freeze happens somewhere inside."""
-    case = draw(optimizer_cases(traits, (gaussian, integers), compressed=(6,), warm_up=(2, 1, 3), workers=(1, 2, 3), sizes=(1, 2, 3, 9)))
+    case = draw(
+        optimizer_cases(
+            traits, (gaussian, integers), compressed=(6,), warm_up=(2, 1, 3), workers=(1, 2, 3), sizes=(1, 2, 3, 9)
+        )
+    )
     others = ["reload", *(f"resize {n}" for n in allowed_workers(traits, (1, 2, 3)))]
     operations = draw(st.lists(st.sampled_from(("step", "step", "skip", *others)), min_size=3, max_size=12))
     grads_TND = np.concatenate([case.grads_TND, case.grads_TND])[: sum(op in ("step", "skip") for op in operations)]

@@ -36,18 +36,18 @@ def check(driver: Driver, case: OptimizerCase) -> Iterable[Finding]:
         expected, got = undisturbed[t - 1], driver.snapshot(instance, n, dim)
         for name in ARRAYS:
             if not same_bits(getattr(seen, name), copies[name]):
-                yield Finding("purity", "purity", f"{name} of the snapshot before step {t} changed with the step")
+                yield Finding("purity", "purity", f"{name} of an older snapshot changed in step {t}")
                 return
             if not same_bits(getattr(expected, name), getattr(got, name)):
-                yield Finding("purity", "purity", f"{name} follows an argument that was overwritten after the call (step {t})")
+                yield Finding("purity", "purity", f"{name} follows an argument overwritten after the call (step {t})")
                 return
 
 
 PROPERTY = Property(
     id="optimizer.purity",
     law="purity",
-    title="Gradients and parameters that are passed in are not modified or kept; a snapshot does not change afterwards.",
-    catches="in-place clipping or decay of the caller's gradient, parameters kept by reference, snapshots that are views",
+    title="Gradients and parameters passed in are not modified or kept; a snapshot does not change later.",
+    catches="in-place clipping of the caller's gradient, parameters kept by reference, snapshots that are views",
     cases=partial(optimizer_cases, palettes=(gaussian, integers), compressed=(2,), warm_up=(1, 2)),
     check=check,
     cost=2,

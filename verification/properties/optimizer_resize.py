@@ -16,7 +16,11 @@ from verification.strategies import allowed_workers, gaussian, optimizer_cases
 @st.composite
 def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
     """One resize in the compression stage, and steps before and after it."""
-    case = draw(optimizer_cases(traits, (gaussian,), compressed=(4,), warm_up=(1, 2), workers=(2, 1, 3), sizes=(1, 8, 9, 17, 33)))
+    case = draw(
+        optimizer_cases(
+            traits, (gaussian,), compressed=(4,), warm_up=(1, 2), workers=(2, 1, 3), sizes=(1, 8, 9, 17, 33)
+        )
+    )
     to = draw(st.sampled_from(allowed_workers(traits, (1, 2, 3, 4))))
     at = case.hyper.freeze_step + draw(st.integers(0, 3))
     steps = len(case.grads_TND)

@@ -13,6 +13,7 @@ from verification.finding import Finding
 from verification.property import Property
 from verification.protocol import Traits
 from verification.resume_relation import same_state
+from verification.step_relation import same_bits
 from verification.strategies import gaussian, integers, optimizer_cases
 
 
@@ -30,6 +31,9 @@ def check(driver: Driver, case: OptimizerCase) -> Iterable[Finding]:
     through = replace(case, program=tuple(op for op in case.operations if op == "step"))
     interrupted = [move.after for move in driver.transitions(case) if move.operation == "step"]
     for move, after in zip(driver.transitions(through), interrupted, strict=True):
+        rows_ND = after.params_ND
+        if same_bits(move.after.params_ND[0], move.after.params_ND[-1]) and not same_bits(rows_ND[0], rows_ND[-1]):
+            return [Finding("L6", "replicas", f"after step {move.after.step} of a resumed run the replicas differ")]
         found = list(same_state(move.after, after, f"after step {move.after.step} of a resumed run"))
         if found:
             return found

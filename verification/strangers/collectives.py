@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,9 @@ class Vectorised:
     chunk_multiple: ClassVar[int] = 8
     server_chunks: ClassVar[int | None] = None
 
-    def allreduce(self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array) -> tuple[Array, Array, Array]:
+    def allreduce(
+        self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array
+    ) -> tuple[Array, Array, Array]:
         n, dim = buffers_ND.shape
         u_ND = buffers_ND + worker_errors_ND
         s_N = np.array([self.scale_of(u_D) for u_D in u_ND], dtype=self.dtype)
@@ -40,7 +42,7 @@ class Vectorised:
         """The same, at the server."""
         return self.sign(w_D)
 
-    def total(self, terms: Array) -> Array:
+    def total(self, terms: Array) -> Any:
         """Sum of a vector of terms of moderate size."""
         return terms.sum(dtype=self.dtype)
 
@@ -84,7 +86,7 @@ class Float64L1(Float64):
 class Sequential(Vectorised):
     """Float32 sums one after another, in blocks of 2^15 for long buffers."""
 
-    def total(self, terms: Array) -> Array:
+    def total(self, terms: Array) -> Any:
         sums = [np.add.accumulate(terms[start : start + 2**15])[-1] for start in range(0, terms.size, 2**15)]
         return np.add.accumulate(np.array(sums, np.float32))[-1]
 
@@ -92,7 +94,7 @@ class Sequential(Vectorised):
 class Reversed(Sequential):
     """From the last element to the first, from the last worker to the first."""
 
-    def total(self, terms: Array) -> Array:
+    def total(self, terms: Array) -> Any:
         return super().total(terms[::-1])
 
     def average(self, messages_ND: Array, error_D: Array) -> Array:
@@ -102,7 +104,7 @@ class Reversed(Sequential):
 class Tree(VectorisedL1):
     """A balanced tree over blocks of 64, in float32."""
 
-    def total(self, terms: Array) -> Array:
+    def total(self, terms: Array) -> Any:
         blocks = np.pad(terms, (0, -terms.size % 64)).reshape(-1, 64)
         sums = np.add.accumulate(blocks, axis=1)[:, -1]
         while sums.size > 1:
@@ -114,7 +116,7 @@ class Tree(VectorisedL1):
 class Float64Sums(Vectorised):
     """Float32 numbers, float64 sums."""
 
-    def total(self, terms: Array) -> Array:
+    def total(self, terms: Array) -> Any:
         return np.float32(terms.sum(dtype=np.float64))
 
 
@@ -165,6 +167,18 @@ class OtherSignInDoubt(Vectorised):
 
 
 COLLECTIVES: tuple[type, ...] = (
-    Vectorised, VectorisedL1, Float64, Float64L1, Sequential, Reversed, Tree, Float64Sums, Chunks32, Chunks128L1, OneServer,
-    DividedFirst, Fused, OtherSignInDoubt,
-)  # fmt: skip
+    Vectorised,
+    VectorisedL1,
+    Float64,
+    Float64L1,
+    Sequential,
+    Reversed,
+    Tree,
+    Float64Sums,
+    Chunks32,
+    Chunks128L1,
+    OneServer,
+    DividedFirst,
+    Fused,
+    OtherSignInDoubt,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from joblib import Parallel, delayed
 
@@ -50,7 +51,7 @@ def qualified(stranger: type) -> str:
 
 
 def alarms_of(name: str, property_id: str, seeds: int, start: int = 0) -> tuple[list[Alarm], int]:
-    """Alarms of one property on ``seeds`` cases of one stranger, each with a NumPy seed of its own, and how many ran."""
+    """Alarms of one property on ``seeds`` cases of one stranger, each with its own NumPy seed, and how many ran."""
     stranger = next(one for one in all_strangers() if qualified(one) == name)
     prop = next(one for one in all_properties() if one.id == property_id)
     driver = Driver(stranger)
@@ -71,9 +72,8 @@ def search(seeds: int, *, jobs: int = -1, start: int = 0) -> Iterator[tuple[list
     if jobs == 1:
         yield from (alarms_of(name, prop, seeds, start) for name, prop in tasks)
         return
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
-        delayed(alarms_of)(name, prop, seeds, start) for name, prop in tasks
-    )
+    run: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    yield from run(delayed(alarms_of)(name, prop, seeds, start) for name, prop in tasks)
 
 
 def number_of_searches() -> int:

@@ -28,7 +28,9 @@ class Lazy(Eager):
 
     def compress(self, grads_ND: Array) -> None:
         if self.u is not None:  # delta = u - s sign(u), formed from what was stored
-            self.e = np.where(self.live, self.u - self.s * np.where(self.u >= 0, np.float32(1), np.float32(-1)), np.float32(0))
+            self.e = np.where(
+                self.live, self.u - self.s * np.where(self.u >= 0, np.float32(1), np.float32(-1)), np.float32(0)
+            )
         super().compress(grads_ND)
 
     def load(self, data: bytes, n_workers: int) -> None:
@@ -39,7 +41,9 @@ class Lazy(Eager):
         seen = super().snapshot()
         if self.u is None:
             return seen
-        errors = np.where(self.live, self.u - self.s * np.where(self.u >= 0, np.float32(1), np.float32(-1)), np.float32(0))
+        errors = np.where(
+            self.live, self.u - self.s * np.where(self.u >= 0, np.float32(1), np.float32(-1)), np.float32(0)
+        )
         return Snapshot(seen.params_ND, seen.momentum_D, seen.variance_D, errors, seen.server_error_D, seen.step)
 
 

@@ -104,7 +104,9 @@ class Eager:
         return np.where(u >= 0, 1, -1).astype(self.dtype)
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(np.tile(self.x, (self.n, 1)), self.m.copy(), self.v.copy(), self.e.copy(), self.E.copy(), self.t)
+        return Snapshot(
+            np.tile(self.x, (self.n, 1)), self.m.copy(), self.v.copy(), self.e.copy(), self.E.copy(), self.t
+        )
 
     def save(self) -> bytes:
         """All arrays and the step."""

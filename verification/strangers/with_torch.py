@@ -14,7 +14,9 @@ class Torch:
 
     scale: ClassVar[Scale] = "l2"
 
-    def allreduce(self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array) -> tuple[Array, Array, Array]:
+    def allreduce(
+        self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array
+    ) -> tuple[Array, Array, Array]:
         buffers, errors, error = (
             torch.tensor(array) for array in (buffers_ND.copy(), worker_errors_ND.copy(), server_error_D.copy())
         )
@@ -25,7 +27,8 @@ class Torch:
         w = message.mean(dim=0) + error
         c = 8 * -(-dim // (8 * n))
         parts = [
-            (torch.linalg.vector_norm(part, dtype=torch.float64) / part.numel() ** 0.5).float() * torch.where(part >= 0, 1.0, -1.0)
+            (torch.linalg.vector_norm(part, dtype=torch.float64) / part.numel() ** 0.5).float()
+            * torch.where(part >= 0, 1.0, -1.0)
             for part in torch.split(w, c)
         ]
         output = torch.cat(parts)
