@@ -10,7 +10,7 @@ typedef struct {
 INLINE floats new_x(floats x, floats p, bits_t bits, job j) {
     floats direction = p * spread(bits, j.momentum);
     floats moved = x - j.lr * (direction + j.decay * x);
-    return choose(is_marked(p), x, moved);
+    return any_marked(p) ? choose(is_marked(p), x, moved) : moved;
 }
 
 INLINE void block(void *x, const float *p, const uint8_t *row, void *copy, int64_t i, int64_t to, job j) {

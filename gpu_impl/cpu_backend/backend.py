@@ -17,6 +17,9 @@ from gpu_impl.layout import Layout
 BLOCK = 16384
 """Elements of a partial sum, as in vector.h."""
 
+MOST_LANES = 16
+"""Floats of the widest vector, as in vector.h."""
+
 POINTER, INT, LONG, FLOAT, DOUBLE = (
     ctypes.c_void_p,
     ctypes.c_int,
@@ -186,7 +189,7 @@ class CpuBackend(Backend):
             row_bytes,
             l1,
             torch.empty(blocks(dim), dtype=F64),
-            torch.empty(n_workers, dtype=torch.float32),
+            torch.empty(n_workers, 2 * MOST_LANES, dtype=torch.float32),
             threads(dim),
         )
 

@@ -3,18 +3,22 @@
 #include "vector.h"
 
 typedef struct {
-    float factor, beta, complement, old_scale, shared_scale;
+    float factor, beta, complement, old_scale, shared;  // shared: beta times the scale of m-bar, the product's rounding
     int type, first;
 } job;
 
+#define AHEAD 64  // elements; without the hint one core does not keep the memory busy
+
 // LANES elements: returns the new u, counts gradients that arrive at dead coordinates.
 INLINE floats new_u(floats g, floats u, bits_t shared_bits, job j, ints *ignored) {
-    ints dead = is_marked(u);
-    *ignored -= dead & (g != 0);  // a true lane is -1
-    floats momentum = j.first ? u : spread(shared_bits, j.shared_scale);
+    floats momentum = j.first ? j.beta * u : spread(shared_bits, j.shared);
     floats error = j.first ? all(0) : u - spread(signs(u), j.old_scale);
-    floats sum = (j.complement * (g * j.factor) + j.beta * momentum) + error;
-    return marked_where(dead, sum + 0.0f);
+    floats u_new = ((j.complement * (g * j.factor) + momentum) + error) + 0.0f;
+    if (any_marked(u)) {
+        *ignored -= is_marked(u) & (g != 0);  // a true lane is -1
+        u_new = marked_where(is_marked(u), u_new);
+    }
+    return u_new;
 }
 
 // Elements [from, to) of a chunk; grad, u and the rows begin at the chunk.
@@ -24,6 +28,8 @@ INLINE double block(const void *grad, float *u, const uint8_t *shared, uint8_t *
     ints ignored = {0};
     int64_t i = from;
     for (; i + LANES <= to; i += LANES) {
+        __builtin_prefetch((const char *)grad + (i + AHEAD) * size_of(j.type));
+        __builtin_prefetch(u + i + AHEAD, 1);
         floats u_new = new_u(load_as(grad, i, j.type), load(u + i), load_bits(shared + i / 8), j, &ignored);
         store(u + i, u_new);
         store_bits(row + i / 8, signs(u_new));
@@ -65,7 +71,7 @@ API void onebit_compress(const void *grad, int type, float *u, float *u_scale, c
         const void *g = (const char *)grad + start * size_of(type);
         const uint8_t *row_in = shared + c * row_bytes;
         uint8_t *row = message + c * row_bytes;
-        job j = {step[GRADIENT_FACTOR], beta, complement, *u_scale, scale_in(row_in, row_bytes), type, first};
+        job j = {step[GRADIENT_FACTOR], beta, complement, *u_scale, beta * scale_in(row_in, row_bytes), type, first};
         // One copy of the loop for each case, with the choices resolved at compile time.
 #define RUN(TYPE, FIRST, L1)                                                                   \
     if (type == TYPE && first == FIRST && l1 == L1) {                                          \

@@ -2,16 +2,17 @@
 
 #include "vector.h"
 
-#define GROUP 4  // vectors that are summed together: one load of 4 bits_t a worker, and 4 independent chains of additions
+#define GROUP 4  // vectors that are summed together: independent chains of additions
 
-// Sum of s_i q_i over the workers, in their order, for GROUP vectors that begin at byte ``at`` of each row.
-INLINE void sum_messages(const uint8_t *received, int64_t at, size_t n_bytes, int64_t n_workers, int64_t row_bytes,
-                         const float *scales, floats sum[GROUP]) {
+// Sum of s_i q_i over the workers, in their order, for GROUP vectors that begin at byte ``at`` of each row. Behind the
+// end of a chunk there is the padding of its row, so bits may be read there.
+INLINE void sum_messages(const uint8_t *received, int64_t at, int64_t n_workers, int64_t row_bytes,
+                         const float *signed_scales, floats sum[GROUP]) {
     for (int k = 0; k < GROUP; k++) sum[k] = all(0);
     for (int64_t i = 0; i < n_workers; i++) {
-        bits_t bits[GROUP] = {0};
-        memcpy(bits, received + i * row_bytes + at, n_bytes);
-        for (int k = 0; k < GROUP; k++) sum[k] += spread(bits[k], scales[i]);
+        const uint8_t *bits = received + i * row_bytes + at;
+        floats minus = load(signed_scales + 2 * LANES * i), plus = load(signed_scales + 2 * LANES * i + LANES);
+        for (int k = 0; k < GROUP; k++) sum[k] += select_by(load_bits(bits + k * LANES / 8), plus, minus);
     }
 }
 
@@ -23,7 +24,8 @@ typedef struct {
 INLINE floats new_w(floats sum, floats w, job j) {
     floats mean = j.exact_inverse ? sum * j.inverse : sum / j.n_workers;
     floats error = w - spread(signs(w), j.old_scale);
-    return marked_where(is_marked(w), (mean + error) + 0.0f);
+    floats new = (mean + error) + 0.0f;
+    return any_marked(w) ? marked_where(is_marked(w), new) : new;
 }
 
 // GROUP vectors of w, in place, and their signs.
@@ -37,13 +39,13 @@ INLINE void group(const floats sum[GROUP], float *w, bits_t bits[GROUP], sums_t 
 }
 
 INLINE double block(const uint8_t *received, float *w, uint8_t *reply, int64_t i, int64_t to, int64_t n_workers,
-                    int64_t row_bytes, const float *scales, job j) {
+                    int64_t row_bytes, const float *signed_scales, job j) {
     const int64_t width = GROUP * LANES;
     sums_t sums = {0};
     floats sum[GROUP];
     bits_t bits[GROUP];
     for (; i + width <= to; i += width) {
-        sum_messages(received, i / 8, sizeof bits, n_workers, row_bytes, scales, sum);
+        sum_messages(received, i / 8, n_workers, row_bytes, signed_scales, sum);
         group(sum, w + i, bits, &sums, j);
         memcpy(reply + i / 8, bits, sizeof bits);
     }
@@ -52,7 +54,7 @@ INLINE double block(const uint8_t *received, float *w, uint8_t *reply, int64_t i
         float padded[GROUP * LANES];
         for (int k = 0; k < GROUP; k++) store(padded + k * LANES, (floats)((ints){0} + MARK));
         memcpy(padded, w + i, n * 4);
-        sum_messages(received, i / 8, n_bytes, n_workers, row_bytes, scales, sum);
+        sum_messages(received, i / 8, n_workers, row_bytes, signed_scales, sum);
         group(sum, padded, bits, &sums, j);
         memcpy(w + i, padded, n * 4);
         if (n % 8) ((uint8_t *)bits)[n / 8] &= (uint8_t)((1u << n % 8) - 1);
@@ -61,12 +63,16 @@ INLINE double block(const uint8_t *received, float *w, uint8_t *reply, int64_t i
     return total(sums);
 }
 
-// partials: one double a block, then one float a worker.
+// partials: one double a block. signed_scales: 2 LANES floats a worker, for a vector of -s_i and one of +s_i.
 API void onebit_server(const uint8_t *received, float *w, float *w_scale, uint8_t *reply, const int64_t *live,
                        const float *step, int64_t dim, int64_t n_workers, int64_t row_bytes, int l1, double *partials,
-                       float *scales, int threads) {
+                       float *signed_scales, int threads) {
     if (is_skipped(step)) return;
-    for (int64_t i = 0; i < n_workers; i++) scales[i] = scale_in(received + i * row_bytes, row_bytes);
+    for (int64_t i = 0; i < n_workers; i++) {
+        float s = scale_in(received + i * row_bytes, row_bytes);
+        store(signed_scales + 2 * LANES * i, all(-s));
+        store(signed_scales + 2 * LANES * i + LANES, all(s));
+    }
     int exact = (n_workers & (n_workers - 1)) == 0;
     job given = {(float)n_workers, 1.0f / (float)n_workers, *w_scale, exact, l1};
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -76,7 +82,7 @@ API void onebit_server(const uint8_t *received, float *w, float *w_scale, uint8_
 #define RUN(EXACT, L1)                                                                            \
     if (exact == EXACT && l1 == L1) {                                                             \
         j.exact_inverse = EXACT, j.l1 = L1;                                                       \
-        partials[b] = block(received, w, reply, from, to, n_workers, row_bytes, scales, j);       \
+        partials[b] = block(received, w, reply, from, to, n_workers, row_bytes, signed_scales, j);       \
     }
         RUN(0, 0) RUN(0, 1) RUN(1, 0) RUN(1, 1)
 #undef RUN

@@ -48,6 +48,20 @@ INLINE floats choose(ints where, floats a, floats b) { return (floats)((as_ints(
 INLINE ints is_marked(floats v) { return as_ints(v) == MARK; }
 INLINE floats marked_where(ints dead, floats v) { return (floats)((as_ints(v) & ~dead) | (dead & MARK)); }
 
+// Whether a lane is marked. Dead coordinates are few and lie together, so that a branch is cheaper than masking.
+INLINE int any_marked(floats v) {
+#if LANES == 16
+    return _mm512_cmpeq_epi32_mask((__m512i)v, _mm512_set1_epi32(MARK)) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_epi8((__m256i)is_marked(v)) != 0;
+#else
+    ints dead = is_marked(v);
+    int any = 0;
+    for (int k = 0; k < LANES; k++) any |= dead[k];
+    return any != 0;
+#endif
+}
+
 INLINE floats root(floats v) {
 #if LANES == 16
     return (floats)_mm512_sqrt_ps((__m512)v);
@@ -72,15 +86,18 @@ INLINE bits_t signs(floats v) {
 #endif
 }
 
-// +s where the bit is 1, -s where it is 0.
-INLINE floats spread(bits_t bits, float s) {
+// a where the bit is 1, b where it is 0.
+INLINE floats select_by(bits_t bits, floats a, floats b) {
 #if LANES == 16
-    return (floats)_mm512_mask_blend_ps(bits, _mm512_set1_ps(-s), _mm512_set1_ps(s));
+    return (floats)_mm512_mask_blend_ps(bits, (__m512)b, (__m512)a);
 #else
     const ints lane = {1, 2, 4, 8, 16, 32, 64, 128};
-    return choose((((ints){0} + bits) & lane) != 0, all(s), all(-s));
+    return choose((((ints){0} + bits) & lane) != 0, a, b);
 #endif
 }
+
+// +s where the bit is 1, -s where it is 0.
+INLINE floats spread(bits_t bits, float s) { return select_by(bits, all(s), all(-s)); }
 
 INLINE bits_t load_bits(const uint8_t *from) {
     bits_t bits;
