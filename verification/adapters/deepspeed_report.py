@@ -52,7 +52,9 @@ def main(folder: Path) -> None:
         for prop in all_properties():
             if prop.level in driver.levels:
                 verdict = run_property(prop, driver, max_examples=150, seconds=20.0)
-                rows.append({**as_dict(verdict, SOURCE, under_test.__name__), "part": title})
+                rows.append(
+                    {**as_dict(verdict, SOURCE, under_test.__name__), "part": title, "class": under_test.__name__}
+                )
         text += [f"## {title}\n\n", to_markdown(rows), "\n"]
         everything += rows
     write_atomically(folder / "deepspeed-0.19.6.md", "".join(text).rstrip() + "\n")

