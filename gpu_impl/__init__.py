@@ -1,4 +1,4 @@
-"""1-bit Adam's kernels: compress, server and apply in one pass each, at the byte floor (SPEC section 5).
+"""1-bit Adam's kernels: compress, server and apply in one pass each, at the byte floor.
 
 ``get_backend("auto", device)`` gives the fastest implementation for a device; all do the same, to the bit in every
 elementwise operation. ``backend.py`` says what they do, ``torch_backend.py`` is the one to read.

@@ -1,6 +1,6 @@
 """What a backend does: eight operations on flat buffers. This class checks the arguments, a subclass computes.
 
-The lazy form of 1-bit Adam (SPEC section 5). In place of the errors it stores what was compressed:
+The lazy form of 1-bit Adam. In place of the errors it stores what was compressed:
 
     worker   delta = u - s sign(u)      u <- (1-beta1) g + beta1 m-bar + delta      sends sign(u) and s = scale(u)
     server   delta-bar = w - S sign(w)  w <- (1/N) sum_i s_i q_i + delta-bar        sends sign(w) and S = scale(w)

@@ -1,4 +1,4 @@
-"""The bytes that each kernel must move an element of D, counted (SPEC section 5). Times are compared with these.
+"""The bytes that each kernel must move an element of D, counted. Times are compared with these.
 
 They count every array read and written once. The partial norms (8 bytes a block of 16,384 elements) and the scales are
 left out: they are below a thousandth of a byte an element.

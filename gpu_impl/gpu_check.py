@@ -108,6 +108,8 @@ def dram_bytes(report: str) -> dict[str, float]:
     launches: dict[tuple[str, str], float] = {}
     if head is not None:
         for record in csv.DictReader(lines[head:]):
+            if not record.get("Metric Value"):  # a line that the program itself printed
+                continue
             key = (record["Kernel Name"], record["ID"])
             launches[key] = launches.get(key, 0.0) + float(record["Metric Value"].replace(",", ""))
     return {name: value for (name, _), value in sorted(launches.items(), key=lambda item: int(item[0][1]))}

@@ -20,7 +20,7 @@ from gpu_impl.torch_backend import decode, error_of
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Hyper-parameters of a run; the names are those of SPEC section 1."""
+    """Hyper-parameters of a run; the names are those of the notation table."""
 
     lr: float
     freeze_step: int

@@ -107,6 +107,7 @@ def test_reading_ncu():
 "7","compress","dram__bytes_read.sum","byte","1,000"
 "7","compress","dram__bytes_write.sum","byte","24"
 "10","apply","dram__bytes_read.sum","byte","5.5"
+a line of the program's own
 """
     assert dram_bytes(report) == {"compress": 1024.0, "apply": 5.5}
     assert dram_bytes("==ERROR== no counters") == {}
@@ -125,6 +126,19 @@ def test_byte_floor():
     assert byte_floor("compress", 8, grad_bytes=2) == 10.25
     with pytest.raises(ValueError, match="kernel must be one of"):
         byte_floor("gossip", 8)
+
+
+def test_byte_floor_is_that_of_the_theorem():
+    """Theorem T8b counts the same streams."""
+    from theory.notation import N
+    from theory.theorems.byte_floor import onebit_streams, total
+
+    for n_workers in (1, 2, 8, 64):
+        for grad_bytes in (2, 4):
+            streams = onebit_streams(grad_bytes)
+            for kernel in ("compress", "server", "apply"):
+                counted = total(streams, kernel).subs(N, n_workers)
+                assert byte_floor(kernel, n_workers, grad_bytes=grad_bytes) == float(counted)
 
 
 app = typer.Typer()
