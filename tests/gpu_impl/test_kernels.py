@@ -195,6 +195,30 @@ def test_apply(backend, device, dtype, copy_dtype, weight_decay, correction):
 
 
 @backends
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")  # in the interpreter
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_rounding_of_parameters(backend, device, dtype):
+    """Every upper half of a float32, with lower halves below, at and above the tie: to nearest, ties to even."""
+    upper = torch.arange(-(2**15), 2**15, dtype=torch.int32) * 2**16
+    lower = torch.tensor([0, 1, 0x0FFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001, 0xFFFF], dtype=torch.int32)
+    if backend.startswith("triton") and device == "cpu":
+        upper = upper[:: 2**4]
+    x = (upper[:, None] + lower).view(-1).view(torch.float32)
+    layout = Layout(x.shape[0], 1)
+    p = torch.full_like(x, -0.0)  # all dead, so that x itself is rounded
+    copy = torch.zeros(x.shape[0], dtype=dtype, device=device)
+    params = x.to(device)
+    scalars = step_scalars(1.0, device=device)
+    backend_on(backend, device).apply(
+        params, p.to(device), layout.message(device), scalars, layout=layout, params_copy=copy
+    )
+    same(params, x)
+    expected, found = x.to(dtype), copy.cpu()
+    assert torch.equal(expected.isnan(), found.isnan())
+    same(found[~expected.isnan()], expected[~expected.isnan()])
+
+
+@backends
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")  # to float16, in the interpreter
 @pytest.mark.parametrize(("dtype", "copy_dtype"), [(torch.float32, torch.bfloat16), (torch.float16, None)])
 @pytest.mark.parametrize("grad_dtype", DTYPES)
