@@ -17,11 +17,9 @@ from verification.strategies import allowed_workers, gaussian, optimizer_cases
 def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
     """One resize in the compression stage, and steps before and after it."""
     case = draw(
-        optimizer_cases(
-            traits, (gaussian,), compressed=(4,), warm_up=(1, 2), workers=(2, 1, 3), sizes=(1, 8, 9, 17, 33)
-        )
+        optimizer_cases(traits, (gaussian,), compressed=(4,), warm_up=(1, 2), workers=(3, 2, 1), sizes=(9, 17, 33, 1))
     )
-    to = draw(st.sampled_from(allowed_workers(traits, (1, 2, 3, 4))))
+    to = draw(st.sampled_from(allowed_workers(traits, (2, 3, 1, 4))))
     at = case.hyper.freeze_step + draw(st.integers(0, 3))
     steps = len(case.grads_TND)
     return replace(case, program=("step",) * at + (f"resize {to}",) + ("step",) * (steps - at))
@@ -35,5 +33,5 @@ PROPERTY = Property(
     cases=cases,
     check=check_program,
     needs=("save", "load"),
-    cost=2,
+    cost=1,
 )

@@ -27,7 +27,7 @@ def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
 
 
 def check(driver: Driver, case: OptimizerCase) -> Iterable[Finding]:
-    """Compare every state after a step with that of the uninterrupted run; replicas that diverge are the worse finding."""
+    """Compare every state after a step with that of the uninterrupted run; diverging replicas are told first."""
     through = replace(case, program=tuple(op for op in case.operations if op == "step"))
     interrupted = [move.after for move in driver.transitions(case) if move.operation == "step"]
     pairs = list(zip([move.after for move in driver.transitions(through)], interrupted, strict=True))
