@@ -1,4 +1,4 @@
-"""The command ``onebit``: one front door to the proofs, the figures and the benchmarks."""
+"""The command ``onebit``: one front door to the proofs, the checks, the figures and the benchmarks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 import reference.bench
 from paper_figures.cli import figures
 from theory.cli import prove
+from verification.cli import mutants, verify
 
 USAGE_ERROR: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 """What typer raises for a wrong call; newer typers carry click inside them, so it can't be imported from there."""
@@ -22,10 +23,25 @@ app = typer.Typer(
     "Exit status: 0 it holds, 1 something was found false, 2 the call was wrong (one line says why).",
 )
 app.command()(prove)
+app.command()(verify)
+app.command()(mutants)
 app.command()(figures)
 bench = typer.Typer(help="Measure speed on this machine, beside the bytes that must move.")
 bench.command("reference")(reference.bench.reference)
 app.add_typer(bench, name="bench")
+
+
+@bench.command(
+    "kernels", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+)
+def kernels(context: typer.Context) -> None:
+    """Time every kernel and its peers, beside the bytes that must move and the copy bandwidth of the same run."""
+    import gpu_impl.bench  # imports torch, which takes seconds and is an extra
+
+    inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    inner.command()(gpu_impl.bench.kernels)
+    if status := inner(context.args, prog_name="onebit bench kernels", standalone_mode=False):
+        raise typer.Exit(status)
 
 
 def main() -> None:
@@ -33,15 +49,21 @@ def main() -> None:
     try:
         status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except USAGE_ERROR as error:
-        print(f"onebit: {error.format_message()}", file=sys.stderr)  # noqa: T201
-        status = 2
+        status = complain(error.format_message())
+    except ModuleNotFoundError as error:
+        status = complain(f"this needs the package {error.name!r}: pip install 'onebit-adam[all]'")
     except OSError as error:  # a file that can't be read or written, a full disk: the message names it
-        print(f"onebit: {error}", file=sys.stderr)  # noqa: T201
-        status = 2
+        status = complain(str(error))
     except (typer.Abort, KeyboardInterrupt):
-        print("onebit: interrupted; finished runs are kept, the same call goes on from there", file=sys.stderr)  # noqa: T201
+        complain("interrupted; finished runs are kept, the same call goes on from there")
         status = 130
     sys.exit(status)
+
+
+def complain(reason: str) -> int:
+    """One line on standard error; the exit status of a wrong call."""
+    print(f"onebit: {reason}", file=sys.stderr)  # noqa: T201
+    return 2
 
 
 if __name__ == "__main__":
