@@ -20,6 +20,9 @@ def write_atomically(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", delete=False, encoding="utf-8") as part:
         part.write(text)
+    umask = os.umask(0)
+    os.umask(umask)
+    os.chmod(part.name, 0o666 & ~umask)  # a temporary file is private
     os.replace(part.name, path)
 
 
