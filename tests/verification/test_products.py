@@ -105,7 +105,7 @@ DEEPSPEED = {
     ("DeepSpeedOptimizer", "optimizer.warm_up"): "step 1",  # the first step is dropped
     ("DeepSpeedOptimizerAfterItsFirstStep", "optimizer.bias_correction"): "x[0]",  # accepted and ignored
     ("DeepSpeedOptimizerAfterItsFirstStep", "optimizer.worker_message"): "scale",  # padding counted
-    ("DeepSpeedOptimizerAfterItsFirstStep", "optimizer.resume"): "replicas differ",
+    ("DeepSpeedOptimizer", "optimizer.resume"): "replicas differ",  # a step on local gradients
     ("DeepSpeedOptimizerAfterItsFirstStep", "optimizer.dead_coordinates"): "dead",  # jumps by lr scale/eps
     ("DeepSpeedCollective", "collective.conservation"): "output",  # -0.0 sent as -1, accounted as +1
 }

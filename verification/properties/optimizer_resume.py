@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
 from hypothesis import strategies as st
 
 from verification.cases import OptimizerCase
 from verification.driver import Driver
 from verification.finding import Finding
 from verification.property import Property
-from verification.protocol import Snapshot, Traits
+from verification.protocol import Hyper, Snapshot, Traits
 from verification.resume_relation import same_state
 from verification.step_relation import same_bits
-from verification.strategies import gaussian, integers, optimizer_cases
+from verification.strategies import allowed_workers, gaussian, integers, optimizer_cases
 
 
 @st.composite
@@ -24,6 +25,15 @@ def cases(draw: st.DrawFn, traits: Traits) -> OptimizerCase:
     at = draw(st.integers(1, len(case.grads_TND) - 1))
     steps = len(case.grads_TND)
     return replace(case, program=("step",) * at + ("reload",) + ("step",) * (steps - at))
+
+
+def three_steps_after(traits: Traits) -> list[OptimizerCase]:
+    """A checkpoint in the compression stage, and long enough after it for replicas to drift apart."""
+    n, dim = allowed_workers(traits, (2,))[0], 16
+    grads_TND = np.random.default_rng(0).standard_normal((5, n, dim)).astype(traits.numpy_dtype)
+    hyper = Hyper(freeze_step=1, scale=traits.scale or "l2")
+    program = ("step", "step", "reload", "step", "step", "step")
+    return [OptimizerCase(np.zeros(dim, traits.numpy_dtype), grads_TND, hyper, program)]
 
 
 def check(driver: Driver, case: OptimizerCase) -> Iterable[Finding]:
@@ -52,6 +62,7 @@ PROPERTY = Property(
     catches="errors, momentum, step or freeze left out of a checkpoint, float16 checkpoints, a step on local gradients",
     cases=cases,
     check=check,
+    examples=three_steps_after,
     needs=("save", "load"),
     cost=2,
 )
