@@ -12,9 +12,11 @@ help: ## Say what there is.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 reproduce: $(READY) ## The main job: everything that the paper's figures and claims need, into report/.
-	$(BIN)/onebit prove
+	$(BIN)/onebit prove --json report/proofs.json
+	$(BIN)/onebit verify verification/adapters/reference.py:ReferenceOptimizer --json report/reference.json
+	$(BIN)/onebit verify verification/adapters/reference.py:ReferenceCollective --json report/collective.json
 	$(BIN)/onebit figures --out report/figures
-	@echo "the pictures are in $(CURDIR)/report/figures"
+	@echo "proofs, verdicts and pictures are in $(CURDIR)/report"
 
 test: lint ## All checks: lint, types, import rules, then every test.
 	$(BIN)/python -m pytest -n auto -m "not gpu"
@@ -27,6 +29,7 @@ lint: $(READY) ## Style, types and import rules; warnings are errors.
 
 bench: $(READY) ## Speed on this machine, beside the bytes that must move.
 	$(BIN)/onebit bench reference
+	$(BIN)/onebit bench kernels
 
 # A machine with a GPU brings its own torch: where PYTHON can use it, nothing is installed.
 gpu-check: ## Kernels on a CUDA device: correctness and measured speed; says so where there is none.
@@ -45,6 +48,9 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once; needs a package index)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
+	@# Where torch comes with CUDA it brings its Triton. Elsewhere this one serves, for its interpreter (Linux, x86-64).
+	@$(BIN)/python -c 'import triton' 2>/dev/null || $(BIN)/python -m pip install --quiet \
+	    'triton==3.6.0; sys_platform == "linux" and platform_machine == "x86_64"'
 	@touch $(READY)
 
 clean: ## Remove everything that make made.
