@@ -19,7 +19,7 @@ reproduce: $(READY) ## The main job: everything that the paper's figures and cla
 	@echo "proofs, verdicts and pictures are in $(CURDIR)/report"
 
 test: lint ## All checks: lint, types, import rules, then every test.
-	$(BIN)/python -m pytest -n auto -m "not gpu"
+	$(BIN)/python -m pytest -n auto
 
 lint: $(READY) ## Style, types and import rules; warnings are errors.
 	$(BIN)/ruff check .
