@@ -51,28 +51,38 @@ INLINE void block(void *x, float *m, float *v, const void *g, void *copy, int64_
     }
 }
 
+typedef struct {
+    void *x, *copy;
+    float *m, *v;
+    const void *g;
+    int64_t dim;
+    job j;
+} call;
+
+static void task(const void *context, int64_t b) {
+    const call *k = context;
+    int64_t from = b * BLOCK, to = least(from + BLOCK, k->dim);
+    job j = k->j;
+#define RUN(TYPE, GRAD, COPY, CORRECTED)                                                                        \
+    if (k->j.type == TYPE && k->j.grad_type == GRAD && k->j.copy_type == COPY && k->j.corrected == CORRECTED) { \
+        j.type = TYPE, j.grad_type = GRAD, j.copy_type = COPY, j.corrected = CORRECTED;                         \
+        block(k->x, k->m, k->v, k->g, k->copy, from, to, j);                                                    \
+    }
+#define RUN_TYPES(GRAD, CORRECTED)                                                                \
+    RUN(F32, GRAD, F32, CORRECTED) RUN(F32, GRAD, BF16, CORRECTED) RUN(F32, GRAD, F16, CORRECTED) \
+    RUN(BF16, GRAD, F32, CORRECTED) RUN(F16, GRAD, F32, CORRECTED)
+    RUN_TYPES(F32, 0) RUN_TYPES(F32, 1) RUN_TYPES(BF16, 0) RUN_TYPES(BF16, 1) RUN_TYPES(F16, 0) RUN_TYPES(F16, 1)
+#undef RUN_TYPES
+#undef RUN
+}
+
 API void onebit_adam(void *x, int type, float *m, float *v, const void *g, int grad_type, void *copy, int copy_type,
                      const float *step, int64_t dim, float beta1, float complement1, float beta2, float complement2,
                      float eps, int threads) {
     if (is_skipped(step)) return;
     int corrected = step[MOMENTUM_CORRECTION] != 1 || step[VARIANCE_CORRECTION] != 1;
-    job given = {step[LR], step[WEIGHT_DECAY], step[MOMENTUM_CORRECTION], step[VARIANCE_CORRECTION],
-                 step[GRADIENT_FACTOR], beta1, complement1, beta2, complement2, eps, corrected, type, grad_type,
-                 copy_type};
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t b = 0; b < blocks_of(dim); b++) {
-        int64_t from = b * BLOCK, to = least(from + BLOCK, dim);
-        job j = given;
-#define RUN(TYPE, GRAD, COPY, CORRECTED)                                                          \
-    if (type == TYPE && grad_type == GRAD && copy_type == COPY && corrected == CORRECTED) {       \
-        j.type = TYPE, j.grad_type = GRAD, j.copy_type = COPY, j.corrected = CORRECTED;           \
-        block(x, m, v, g, copy, from, to, j);                                                     \
-    }
-#define RUN_TYPES(GRAD, CORRECTED)                                                                \
-    RUN(F32, GRAD, F32, CORRECTED) RUN(F32, GRAD, BF16, CORRECTED) RUN(F32, GRAD, F16, CORRECTED) \
-    RUN(BF16, GRAD, F32, CORRECTED) RUN(F16, GRAD, F32, CORRECTED)
-        RUN_TYPES(F32, 0) RUN_TYPES(F32, 1) RUN_TYPES(BF16, 0) RUN_TYPES(BF16, 1) RUN_TYPES(F16, 0) RUN_TYPES(F16, 1)
-#undef RUN_TYPES
-#undef RUN
-    }
+    job j = {step[LR], step[WEIGHT_DECAY], step[MOMENTUM_CORRECTION], step[VARIANCE_CORRECTION], step[GRADIENT_FACTOR],
+             beta1, complement1, beta2, complement2, eps, corrected, type, grad_type, copy_type};
+    call k = {x, copy, m, v, g, dim, j};
+    run_blocks(task, &k, blocks_of(dim), threads);
 }

@@ -37,26 +37,38 @@ INLINE void block(void *x, const float *p, const uint8_t *row, void *copy, int64
     }
 }
 
+typedef struct {
+    void *x, *copy;
+    const float *p, *step;
+    const uint8_t *shared;
+    int64_t dim, chunk, row_bytes, per_chunk;
+    int type, copy_type;
+} call;
+
+static void task(const void *context, int64_t b) {
+    const call *k = context;
+    int64_t c = b / k->per_chunk, start = c * k->chunk, from = b % k->per_chunk * BLOCK;
+    int64_t to = least(least(from + BLOCK, k->chunk), k->dim - start);
+    if (from >= to) return;
+    const uint8_t *row = k->shared + c * k->row_bytes;
+    float momentum = scale_in(row, k->row_bytes) / k->step[MOMENTUM_CORRECTION];
+    job j = {k->step[LR], k->step[WEIGHT_DECAY], momentum, k->type, k->copy_type};
+    void *x_part = (char *)k->x + start * size_of(k->type);
+    uint16_t *copy_part = k->copy ? (uint16_t *)k->copy + start : 0;
+#define RUN(TYPE, COPY)                                                       \
+    if (k->type == TYPE && k->copy_type == COPY) {                            \
+        j.type = TYPE, j.copy_type = COPY;                                    \
+        block(x_part, k->p + start, row, copy_part, from, to, j);             \
+    }
+    RUN(F32, F32) RUN(F32, BF16) RUN(F32, F16) RUN(BF16, F32) RUN(F16, F32)
+#undef RUN
+}
+
 // copy_type F32: there is no copy.
 API void onebit_apply(void *x, int type, const float *p, const uint8_t *shared, void *copy, int copy_type,
                       const float *step, int64_t dim, int64_t chunk, int64_t row_bytes, int64_t n_chunks, int threads) {
     if (is_skipped(step)) return;
     int64_t per_chunk = blocks_of(chunk);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t b = 0; b < n_chunks * per_chunk; b++) {
-        int64_t c = b / per_chunk, start = c * chunk, from = b % per_chunk * BLOCK;
-        int64_t to = least(least(from + BLOCK, chunk), dim - start);
-        if (from >= to) continue;
-        const uint8_t *row = shared + c * row_bytes;
-        job j = {step[LR], step[WEIGHT_DECAY], scale_in(row, row_bytes) / step[MOMENTUM_CORRECTION], type, copy_type};
-        void *x_part = (char *)x + start * size_of(type);
-        uint16_t *copy_part = copy ? (uint16_t *)copy + start : 0;
-#define RUN(TYPE, COPY)                                                       \
-    if (type == TYPE && copy_type == COPY) {                                  \
-        j.type = TYPE, j.copy_type = COPY;                                    \
-        block(x_part, p + start, row, copy_part, from, to, j);                \
-    }
-        RUN(F32, F32) RUN(F32, BF16) RUN(F32, F16) RUN(BF16, F32) RUN(F16, F32)
-#undef RUN
-    }
+    call k = {x, copy, p, step, shared, dim, chunk, row_bytes, per_chunk, type, copy_type};
+    run_blocks(task, &k, n_chunks * per_chunk, threads);
 }

@@ -1,8 +1,7 @@
 """Compiles the C kernels with the system's compiler when they are first needed, and keeps the library.
 
 The library is kept per user under ``$XDG_CACHE_HOME/onebit-adam`` (``~/.cache/onebit-adam``), named by a hash of the
-sources, the flags, the compiler and the processor: a home directory that different machines share is no problem. It is
-linked with OpenMP; torch has loaded a libgomp before, and the loader takes that one, so there is one pool of threads.
+sources, the flags, the compiler and the processor: a home directory that different machines share is no problem.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from pathlib import Path
 import torch
 
 SOURCES = Path(__file__).parent
-FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-Wno-psabi")
+FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wno-psabi")
 ARITHMETIC = ("-ffp-contract=off", "-fno-fast-math", "-fno-math-errno", "-fno-trapping-math")
 """One rounding an operation: no fused multiply-add. The last two change no result: only errno and exception flags."""
-ATTEMPTS = (("-march=native", "-fopenmp"), ("-fopenmp",), ())
-"""Tried in this order: some compilers know no -march=native, some come without OpenMP (then on one core)."""
+ATTEMPTS = (("-march=native",), ())
+"""Tried in this order, for some compilers know no -march=native."""
 DTYPE_CODES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
 
@@ -46,7 +45,7 @@ def library() -> ctypes.CDLL:
             "or use backend='torch'"
         )
     sources = sorted(SOURCES.glob("*.c"))
-    text = b"".join(file.read_bytes() for file in [*sources, SOURCES / "vector.h"])
+    text = b"".join(file.read_bytes() for file in [*sources, *sorted(SOURCES.glob("*.h"))])
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
     parts = (version, processor(), " ".join(FLAGS + ARITHMETIC), repr(ATTEMPTS))
     key = hashlib.sha256(text + "\0".join(parts).encode()).hexdigest()[:16]

@@ -55,37 +55,54 @@ INLINE double block(const void *grad, float *u, const uint8_t *shared, uint8_t *
     return total(sums);
 }
 
+typedef struct {
+    const void *grad;
+    float *u;
+    const uint8_t *shared;
+    uint8_t *message;
+    int64_t dim, chunk, row_bytes, per_chunk;
+    int l1;
+    job j;
+    double *partials;
+    int64_t *n_ignored;
+} call;
+
+static void task(const void *context, int64_t b) {
+    const call *k = context;
+    int64_t c = b / k->per_chunk, start = c * k->chunk, from = b % k->per_chunk * BLOCK, n_ignored = 0;
+    int64_t to = least(least(from + BLOCK, k->chunk), k->dim - start);
+    k->partials[b] = 0;
+    if (from >= to) return;
+    job j = k->j;
+    const void *g = (const char *)k->grad + start * size_of(j.type);
+    const uint8_t *row_in = k->shared + c * k->row_bytes;
+    uint8_t *row = k->message + c * k->row_bytes;
+    j.shared = j.beta * scale_in(row_in, k->row_bytes);
+    // One copy of the loop for each case, with the choices resolved at compile time.
+#define RUN(TYPE, FIRST, L1)                                                                     \
+    if (k->j.type == TYPE && k->j.first == FIRST && k->l1 == L1) {                               \
+        j.type = TYPE, j.first = FIRST;                                                          \
+        k->partials[b] = block(g, k->u + start, row_in, row, from, to, L1, j, &n_ignored);       \
+    }
+    RUN(F32, 0, 0) RUN(F32, 0, 1) RUN(F32, 1, 0) RUN(F32, 1, 1)
+    RUN(BF16, 0, 0) RUN(BF16, 0, 1) RUN(BF16, 1, 0) RUN(BF16, 1, 1)
+    RUN(F16, 0, 0) RUN(F16, 0, 1) RUN(F16, 1, 0) RUN(F16, 1, 1)
+#undef RUN
+    __atomic_fetch_add(k->n_ignored, n_ignored, __ATOMIC_RELAXED);
+}
+
 // partials: one double for each block of each chunk.
 API void onebit_compress(const void *grad, int type, float *u, float *u_scale, const uint8_t *shared, uint8_t *message,
                          const int64_t *live, int64_t *ignored, const float *step, int64_t dim, int64_t chunk,
                          int64_t row_bytes, int64_t n_chunks, float beta, float complement, int l1, int first,
                          double *partials, int threads) {
     if (is_skipped(step)) return;
-    int64_t per_chunk = blocks_of(chunk), n_ignored = 0;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : n_ignored)
-    for (int64_t b = 0; b < n_chunks * per_chunk; b++) {
-        int64_t c = b / per_chunk, start = c * chunk, from = b % per_chunk * BLOCK;
-        int64_t to = least(least(from + BLOCK, chunk), dim - start);
-        partials[b] = 0;
-        if (from >= to) continue;
-        const void *g = (const char *)grad + start * size_of(type);
-        const uint8_t *row_in = shared + c * row_bytes;
-        uint8_t *row = message + c * row_bytes;
-        job j = {step[GRADIENT_FACTOR], beta, complement, *u_scale, beta * scale_in(row_in, row_bytes), type, first};
-        // One copy of the loop for each case, with the choices resolved at compile time.
-#define RUN(TYPE, FIRST, L1)                                                                   \
-    if (type == TYPE && first == FIRST && l1 == L1) {                                          \
-        j.type = TYPE, j.first = FIRST;                                                        \
-        partials[b] = block(g, u + start, row_in, row, from, to, L1, j, &n_ignored);           \
-    }
-        RUN(F32, 0, 0) RUN(F32, 0, 1) RUN(F32, 1, 0) RUN(F32, 1, 1)
-        RUN(BF16, 0, 0) RUN(BF16, 0, 1) RUN(BF16, 1, 0) RUN(BF16, 1, 1)
-        RUN(F16, 0, 0) RUN(F16, 0, 1) RUN(F16, 1, 0) RUN(F16, 1, 1)
-#undef RUN
-    }
+    int64_t per_chunk = blocks_of(chunk);
+    job j = {step[GRADIENT_FACTOR], beta, complement, *u_scale, 0, type, first};
+    call k = {grad, u, shared, message, dim, chunk, row_bytes, per_chunk, l1, j, partials, ignored};
+    run_blocks(task, &k, n_chunks * per_chunk, threads);
     int64_t all_live = 0;
     for (int64_t c = 0; c < n_chunks; c++) all_live += live[c];
     *u_scale = scale_from(partials, n_chunks * per_chunk, all_live, l1);
     for (int64_t c = 0; c < n_chunks; c++) put_scale(message + c * row_bytes, row_bytes, *u_scale);
-    *ignored += n_ignored;
 }

@@ -17,13 +17,24 @@ INLINE double block(const void *grad, int64_t i, int64_t to, int type) {
     return total(sums) + total(more);
 }
 
+typedef struct {
+    const void *grad;
+    int64_t dim;
+    int type;
+    double *partials;
+} call;
+
+static void task(const void *context, int64_t b) {
+    const call *k = context;
+    int64_t from = b * BLOCK, to = least(from + BLOCK, k->dim);
+    if (k->type == F32) k->partials[b] = block(k->grad, from, to, F32);
+    else if (k->type == BF16) k->partials[b] = block(k->grad, from, to, BF16);
+    else k->partials[b] = block(k->grad, from, to, F16);
+}
+
 API void onebit_gradient_norm(const void *grad, int type, double *norm, int64_t dim, double *partials, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t b = 0; b < blocks_of(dim); b++) {
-        int64_t from = b * BLOCK, to = least(from + BLOCK, dim);
-        partials[b] = type == F32 ? block(grad, from, to, F32) : type == BF16 ? block(grad, from, to, BF16)
-                                                                              : block(grad, from, to, F16);
-    }
+    call k = {grad, dim, type, partials};
+    run_blocks(task, &k, blocks_of(dim), threads);
     double sum = 0;
     for (int64_t b = 0; b < blocks_of(dim); b++) sum += partials[b];
     *norm = sum;

@@ -63,6 +63,30 @@ INLINE double block(const uint8_t *received, float *w, uint8_t *reply, int64_t i
     return total(sums);
 }
 
+typedef struct {
+    const uint8_t *received;
+    float *w;
+    uint8_t *reply;
+    int64_t dim, n_workers, row_bytes;
+    const float *signed_scales;
+    job j;
+    double *partials;
+} call;
+
+static void task(const void *context, int64_t b) {
+    const call *k = context;
+    int64_t from = b * BLOCK, to = least(from + BLOCK, k->dim);
+    job j = k->j;
+#define RUN(EXACT, L1)                                                                                      \
+    if (k->j.exact_inverse == EXACT && k->j.l1 == L1) {                                                     \
+        j.exact_inverse = EXACT, j.l1 = L1;                                                                 \
+        k->partials[b] =                                                                                    \
+            block(k->received, k->w, k->reply, from, to, k->n_workers, k->row_bytes, k->signed_scales, j);  \
+    }
+    RUN(0, 0) RUN(0, 1) RUN(1, 0) RUN(1, 1)
+#undef RUN
+}
+
 // partials: one double a block. signed_scales: 2 LANES floats a worker, for a vector of -s_i and one of +s_i.
 API void onebit_server(const uint8_t *received, float *w, float *w_scale, uint8_t *reply, const int64_t *live,
                        const float *step, int64_t dim, int64_t n_workers, int64_t row_bytes, int l1, double *partials,
@@ -74,19 +98,9 @@ API void onebit_server(const uint8_t *received, float *w, float *w_scale, uint8_
         store(signed_scales + 2 * LANES * i + LANES, all(s));
     }
     int exact = (n_workers & (n_workers - 1)) == 0;
-    job given = {(float)n_workers, 1.0f / (float)n_workers, *w_scale, exact, l1};
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t b = 0; b < blocks_of(dim); b++) {
-        int64_t from = b * BLOCK, to = least(from + BLOCK, dim);
-        job j = given;
-#define RUN(EXACT, L1)                                                                            \
-    if (exact == EXACT && l1 == L1) {                                                             \
-        j.exact_inverse = EXACT, j.l1 = L1;                                                       \
-        partials[b] = block(received, w, reply, from, to, n_workers, row_bytes, signed_scales, j);       \
-    }
-        RUN(0, 0) RUN(0, 1) RUN(1, 0) RUN(1, 1)
-#undef RUN
-    }
+    job j = {(float)n_workers, 1.0f / (float)n_workers, *w_scale, exact, l1};
+    call k = {received, w, reply, dim, n_workers, row_bytes, signed_scales, j, partials};
+    run_blocks(task, &k, blocks_of(dim), threads);
     *w_scale = scale_from(partials, blocks_of(dim), *live, l1);
     put_scale(reply, row_bytes, *w_scale);
 }

@@ -5,6 +5,8 @@
 // contraction to fused multiply-adds off, so that each operation is one rounding, as in NumPy.
 
 #pragma once
+#include "pool.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
