@@ -7,8 +7,6 @@ typedef struct {
     int type, first;
 } job;
 
-#define AHEAD 64  // elements; without the hint one core does not keep the memory busy
-
 // LANES elements: returns the new u, counts gradients that arrive at dead coordinates.
 INLINE floats new_u(floats g, floats u, bits_t shared_bits, job j, ints *ignored) {
     floats momentum = j.first ? j.beta * u : spread(shared_bits, j.shared);
@@ -28,8 +26,6 @@ INLINE double block(const void *grad, float *u, const uint8_t *shared, uint8_t *
     ints ignored = {0};
     int64_t i = from;
     for (; i + LANES <= to; i += LANES) {
-        __builtin_prefetch((const char *)grad + (i + AHEAD) * size_of(j.type));
-        __builtin_prefetch(u + i + AHEAD, 1);
         floats u_new = new_u(load_as(grad, i, j.type), load(u + i), load_bits(shared + i / 8), j, &ignored);
         store(u + i, u_new);
         store_bits(row + i / 8, signs(u_new));
