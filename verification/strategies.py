@@ -106,6 +106,8 @@ def round_from(
 ) -> Any:
     """(buffers, worker errors, server error); without ``pending`` errors, the first compressed step of a run."""
     arrays = [palette(rng, shape), palette(rng, shape) * pending, palette(rng, shape)[-1] * pending]
+    if pending and palette is one_idle_worker:
+        arrays[1] = gaussian(rng, shape)  # a worker without a gradient may still owe something
     if pending and palette is sparse:  # -0.0 + -0.0 is -0.0, x + -x is +0.0
         arrays[1] = np.where(rng.random(shape) < 0.3, -arrays[0], arrays[1])
     return tuple(array.astype(traits.numpy_dtype) for array in arrays)
