@@ -143,7 +143,7 @@ def mutants(
 
 
 def _print_matrix(console: Any, matrix: KillMatrix, *, full: bool, whole: bool) -> None:
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Column, Table  # noqa: PLC0415
 
     if full:
         table = Table("mutant", "what is wrong", "found by")
@@ -152,14 +152,15 @@ def _print_matrix(console: Any, matrix: KillMatrix, *, full: bool, whole: bool) 
                 row.mutant.id, row.mutant.bug, ", ".join(row.killers) or row.mutant.equivalent or "[red]nothing[/red]"
             )
         console.print(table)
-    table = Table("property", "law", "kills", "alone", "without it would live")
+    names = Column("property", no_wrap=True, min_width=max(len(prop.id) for prop in matrix.properties))
+    table = Table(names, "law", "kills", "alone", "without it would live")
     for prop in matrix.properties:
         kills = sum(prop.id in row.killers for row in matrix.rows)
         alone = matrix.needed_by(prop)
         if whole or kills:
-            names = ", ".join(row.mutant.id.split(".")[1] for row in alone[:3]) + (" ..." if len(alone) > 3 else "")
+            live = ", ".join(row.mutant.id.split(".")[1] for row in alone[:3]) + (" ..." if len(alone) > 3 else "")
             table.add_row(
-                prop.id, prop.law, str(kills), str(len(alone)), names or ("[red]redundant[/red]" if whole else "")
+                prop.id, prop.law, str(kills), str(len(alone)), live or ("[red]redundant[/red]" if whole else "")
             )
     console.print(table)
     for row in matrix.survivors:
