@@ -9,9 +9,10 @@ The lazy form of 1-bit Adam. In place of the errors it stores what was compresse
 The next step forms delta from u and s in registers, so that compression is one pass: nobody waits for the norm before
 writing the error. At the freeze Adam's momentum buffer becomes u and its variance buffer becomes P, in place.
 
-**Dead coordinates** [C6] cost no byte: the bit pattern of -0.0 in u, w and P marks them. A live value is never -0.0,
-for kernels add +0.0 before they store. A marked u or w is a zero: it adds nothing to a norm, its error is 0, and it
-stays marked. A marked P leaves the parameter alone, weight decay included.
+**Dead coordinates** [C6] cost no byte: the bit pattern of -0.0 in u, w and P marks them. A live value is never -0.0:
+the freeze adds +0.0, and from then on an error is never -0.0 (x - y is -0.0 only if x is), so neither is a sum with
+one. A marked u or w is a zero: it adds nothing to a norm, its error is 0, and it stays marked. A marked P leaves the
+parameter alone, weight decay included.
 
 **Arithmetic.** Every elementwise operation is one float32 rounding in the order written above, never a fused
 multiply-add, and division and square root are correctly rounded: backends agree bitwise with NumPy. Norms are summed in

@@ -146,7 +146,7 @@ def far_elements(backend: Backend, device: torch.device, dim: int = 2**31 + 2**2
         dead = places % 97 == 0
         error = error_of(u, torch.full((1,), 0.75, device=device))
         wanted = (1 - 0.9) * share.grad[at].float() + 0.9 * momentum
-        wanted = torch.where(dead, -0.0, (wanted + error) + 0.0)
+        wanted = torch.where(dead, -0.0, wanted + error)
         assert torch.equal(share.u[at].view(torch.int32), wanted.view(torch.int32)), f"u is wrong in {at} of {dim}"
         sent = signs_at(share.message, layout, places)
         assert torch.equal(sent, torch.where(wanted >= 0, 1.0, -1.0)), f"wrong bits were sent for {at} of {dim}"

@@ -133,7 +133,7 @@ class TorchBackend(Backend):
         momentum = u if first else decode(shared, layout)
         error = torch.zeros_like(u) if first else error_of(u, u_scale)
         new = (1 - beta1) * (grad.float() * step[GRADIENT_FACTOR]) + beta1 * momentum
-        new = torch.where(dead, -0.0, (new + error) + 0.0)
+        new = torch.where(dead, -0.0, new + error)
         new_scale = scale_of(new, live, l1)
 
         ignored += torch.where(go, (dead & (grad != 0)).sum(), 0)
@@ -151,7 +151,7 @@ class TorchBackend(Backend):
         for row, scale in zip(received, scales_of(received), strict=True):
             total = total + (unpack_rows(row[None, :n_bytes])[0] * scale)[:dim]
         n_workers = torch.full_like(w_scale, received.shape[0])
-        new = torch.where(dead, -0.0, (total / n_workers + error_of(w, w_scale)) + 0.0)
+        new = torch.where(dead, -0.0, total / n_workers + error_of(w, w_scale))
         new_scale = scale_of(new, live, l1)
 
         self._send(pack_rows(padded(new, 8 * n_bytes)[None]), new_scale, reply[None], go)

@@ -11,7 +11,7 @@ typedef struct {
 INLINE floats new_u(floats g, floats u, bits_t shared_bits, job j, ints *ignored) {
     floats momentum = j.first ? j.beta * u : spread(shared_bits, j.shared);
     floats error = j.first ? all(0) : u - spread(signs(u), j.old_scale);
-    floats u_new = ((j.complement * (g * j.factor) + momentum) + error) + 0.0f;
+    floats u_new = (j.complement * (g * j.factor) + momentum) + error;  // never -0.0, for error is not
     if (any_marked(u)) {
         *ignored -= is_marked(u) & (g != 0);  // a true lane is -1
         u_new = marked_where(is_marked(u), u_new);

@@ -24,7 +24,7 @@ typedef struct {
 INLINE floats new_w(floats sum, floats w, job j) {
     floats mean = j.exact_inverse ? sum * j.inverse : sum / j.n_workers;
     floats error = w - spread(signs(w), j.old_scale);
-    floats new = (mean + error) + 0.0f;
+    floats new = mean + error;  // never -0.0, for error is not
     return any_marked(w) ? marked_where(is_marked(w), new) : new;
 }
 

@@ -144,8 +144,8 @@ def error_of(values, scale):
 
 @triton.jit
 def marked_where(dead, values):
-    """``values``, never -0.0 but where ``dead``. By bits, for Triton turns a constant -0.0 into +0.0."""
-    return tl.where(dead, MARK, (values + 0.0).to(tl.int32, bitcast=True)).to(tl.float32, bitcast=True)
+    """-0.0 where ``dead``, else ``values``. By bits, for Triton turns a constant -0.0 into +0.0."""
+    return tl.where(dead, MARK, values.to(tl.int32, bitcast=True)).to(tl.float32, bitcast=True)
 
 
 @triton.jit
