@@ -50,7 +50,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
 	@# Where torch comes with CUDA it brings its Triton. Elsewhere this one serves, for its interpreter (Linux, x86-64).
 	@$(BIN)/python -c 'import triton' 2>/dev/null || $(BIN)/python -m pip install --quiet \
-	    'triton==3.6.0; sys_platform == "linux" and platform_machine == "x86_64"'
+	    'triton==3.7.1; sys_platform == "linux" and platform_machine == "x86_64"'
 	@touch $(READY)
 
 clean: ## Remove everything that make made.
