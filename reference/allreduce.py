@@ -57,6 +57,7 @@ def compressed_allreduce(
     live_D: Mask | None = None,
     compressor: Compressor | None = None,
     rng: np.random.Generator | None = None,
+    overwrite_buffers: bool = False,
 ) -> AllreduceResult:
     """Average N buffers with one bit a number each way.
 
@@ -72,9 +73,10 @@ def compressed_allreduce(
         live_D: mask of live coordinates (D,); dead ones are left out and become 0 everywhere [C6]. None: all live.
         compressor: another compressor in place of ``ScaledSign(scale)``.
         rng: generator for compressors that draw (random-k); None means a fixed seed.
+        overwrite_buffers: let ``buffers_ND`` become the new worker errors, which saves an N x D array.
 
     Returns:
-        An :class:`AllreduceResult` of new arrays; the inputs are not modified.
+        An :class:`AllreduceResult` of new arrays; the inputs are not modified, unless ``overwrite_buffers`` says so.
 
     Raises:
         TypeError: an argument is not an array of a supported dtype.
@@ -101,7 +103,7 @@ def compressed_allreduce(
     output_D, new_server_error_D = np.empty_like(server_error_D), np.empty_like(server_error_D)
 
     # Every worker compresses its whole buffer, with one scale; u_i turns into the new delta_i.
-    new_worker_errors_ND = buffers_ND + worker_errors_ND
+    new_worker_errors_ND = np.add(buffers_ND, worker_errors_ND, out=buffers_ND if overwrite_buffers else None)
     messages = [compress_with_feedback(compressor, u_D, live_D, rng) for u_D in new_worker_errors_ND]
 
     for j, chunk in enumerate(chunks):

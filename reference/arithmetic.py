@@ -56,7 +56,7 @@ def sqrt(array: Array) -> Array:
 
 def is_finite(array: Array) -> bool:
     """Whether no element is NaN or infinite (a Fraction never is)."""
-    return is_exact(array) or bool(np.isfinite(array).all())
+    return is_exact(array) or all(bool(np.isfinite(row).all()) for row in np.atleast_2d(array))
 
 
 def sum_of_squares(array: Array) -> Any:

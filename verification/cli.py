@@ -80,9 +80,10 @@ def verify(
     for row in unexpected:
         console.print(f"{row['property']} was expected to fail and holds: take it out of {expected_failures}")
     tried, seconds = sum(row["cases"] for row in rows), sum(row["seconds"] for row in rows)
-    verdict = f"{len(failed)} of {len(rows)} properties fail" if failed else f"{len(rows)} properties hold"
     skipped = sum(row["outcome"] == "skipped" for row in rows)
-    verdict += f" ({skipped} skipped)" if skipped else ""
+    checked = len(rows) - skipped
+    verdict = f"{len(failed)} of {checked} properties fail" if failed else f"{checked} properties hold"
+    verdict += f", {skipped} skipped" if skipped else ""
     console.print(f"\n{driver.name}: {verdict}; {tried} cases in {seconds:.1f} s", highlight=False)
     if failed or unexpected:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""The compression round as a relation (SPEC section 4): is this output right for these inputs, whatever the rounding?
+"""The compression round as a relation: is this output right for these inputs, whatever the rounding?
 
 Neither bits nor worker scales are reported, but both can be read off the new errors: u_hat - delta' is s q to one
 rounding, so its magnitude must be one constant s over the whole buffer, and its sign is the bit that was sent. Server

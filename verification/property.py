@@ -27,7 +27,7 @@ class Property:
 
     Attributes:
         id: level and name, "collective.conservation".
-        law: ids of the laws and conventions it checks (SPEC sections 2 and 3).
+        law: ids of the laws and conventions it checks (docs/algorithm.md).
         title: the law in one sentence.
         catches: the bugs it is there for.
         cases: strategy for inputs, given the traits of the class.

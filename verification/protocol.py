@@ -39,7 +39,7 @@ Scale = Literal["l1", "l2"]
 
 @dataclass(frozen=True)
 class Hyper:
-    """Hyper-parameters of a run (SPEC section 2). A ``start`` that can't honour one raises NotImplementedError."""
+    """Hyper-parameters of a run (docs/algorithm.md). A ``start`` that can't honour one raises NotImplementedError."""
 
     lr: float = 1e-3
     beta1: float = 0.9

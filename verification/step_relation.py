@@ -1,4 +1,4 @@
-"""One optimizer step as a relation between the implementation's own state before and after it (SPEC section 4).
+"""One optimizer step as a relation between the implementation's own state before and after it.
 
 The oracle starts from the state that the implementation itself reported, so it is re-synchronised at every step and
 rounding never accumulates: trajectories of two correct float32 implementations drift apart, single steps don't.

@@ -34,7 +34,7 @@ class CompressedOptimizer(Optimizer):
             arguments.integer("server_chunks", self.server_chunks)
 
     def exchange(self, state: State, buffers_ND: Array) -> AllreduceResult:
-        """Average the workers' buffers (N, D): the part that the ablations replace."""
+        """Average the workers' buffers (N, D), which are given away: the part that the ablations replace."""
         return compressed_allreduce(
             buffers_ND,
             state.worker_errors,
@@ -44,6 +44,7 @@ class CompressedOptimizer(Optimizer):
             live_D=state.live,
             compressor=self.compressor,
             rng=self.rng(state),
+            overwrite_buffers=True,
         )
 
     def remember(self, state: State, reduced: AllreduceResult) -> State:

@@ -21,5 +21,5 @@ class NaiveAdam(CompressedOptimizer, Adam):
     """Adam on gradients that went through the compressed all-reduce (Tang et al. 2021, section 3.2)."""
 
     def update(self, state: State, grads_ND: Array) -> State:
-        reduced = self.exchange(state, grads_ND)
+        reduced = self.exchange(state, grads_ND.copy())
         return self.adam_update(self.remember(state, reduced), reduced.output_D)

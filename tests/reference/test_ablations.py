@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_support import floats, same
+from reference_support import floats, same, same_state
 
 from reference import (
+    OPTIMIZERS,
     Adam,
     DoubleSqueeze,
     FrozenAdam,
@@ -74,6 +75,34 @@ def test_random_k_draws_anew_in_every_step_and_again_the_same_after_a_resume():
     assert [mask.tobytes() for mask in kept] == [mask.tobytes() for mask in again]
     before, grads_ND, after = list(compressed_steps(optimizer))[-1]
     assert same(optimizer.step(load(save(before)), grads_ND).params, after.params)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_leaves_its_gradients_and_its_state_alone(name):
+    hyper = {"freeze_step": 1} if "freeze_step" in OPTIMIZERS[name].__dataclass_fields__ else {}
+    optimizer, rng = OPTIMIZERS[name](lr=1e-2, **hyper), np.random.default_rng(2)
+    state = optimizer.init(floats(rng, 29), 3)
+    for _ in range(3):
+        grads_ND = floats(rng, 3, 29)
+        kept_ND, kept = grads_ND.copy(), load(save(state))
+        after = optimizer.step(state, grads_ND)
+        assert same(grads_ND, kept_ND)
+        assert same_state(state, kept)
+        assert not any(np.shares_memory(grads_ND, getattr(after, array)) for array in ("momentum", "worker_errors"))
+        state = after
+
+
+def test_overwriting_the_buffers_changes_no_result():
+    rng = np.random.default_rng(3)
+    inputs = [floats(rng, 3, 29), floats(rng, 3, 29), floats(rng, 29)]
+    kept = [array.copy() for array in inputs]
+    one = compressed_allreduce(*inputs)
+    assert all(same(a, b) for a, b in zip(inputs, kept, strict=True))
+    two = compressed_allreduce(*inputs, overwrite_buffers=True)
+    assert two.worker_errors_ND is inputs[0]
+    assert same(one.worker_errors_ND, two.worker_errors_ND)
+    assert same(one.output_D, two.output_D)
+    assert all(same(a, b) for a, b in zip(inputs[1:], kept[1:], strict=True))
 
 
 def test_naive_adam_is_adam_on_the_compressed_gradient():

@@ -11,9 +11,10 @@ from theory.theorems.variance_floor import variance_floor
 
 @pytest.mark.parametrize("scale", ["l1", "l2"])
 @pytest.mark.parametrize("n_workers", [4, 8])
-def test_a_step_needs_at_most_two_temporaries(n_workers, scale):
+def test_a_step_needs_less_than_one_temporary_of_all_workers(n_workers, scale):
+    """The N momenta turn into the new errors in place; two N x D arrays beyond the state would be the limit."""
     cost = measure_reference(n_workers, dim=200_000, scale=scale, repeats=1)
-    assert 1 <= cost.temporaries <= 2, "the N momenta are one N x D array; more than two is too many"
+    assert 0 < cost.temporaries < 1
 
 
 def test_the_default_variance_floor_is_the_one_that_theory_derives():

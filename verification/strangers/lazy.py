@@ -1,4 +1,4 @@
-"""The lazy form (SPEC section 5): u and the scale are stored, errors and momentum are formed when they are needed."""
+"""The lazy form (docs/algorithm.md): u and the scale are stored, errors and momentum are formed when needed."""
 
 from __future__ import annotations
 
