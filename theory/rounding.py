@@ -265,7 +265,9 @@ def apply_tolerance(
     missing = in_root * (root + spill) + spill + compose(rho_eps, once) * eps
     chain = compose(rho_lr, corrections_error[0], gamma(4 + division_roundings + extra, dtype))
     with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.where(root + eps > missing, 1 / (root + eps - missing), np.inf)  # largest possible preconditioner
+        # the computed root is at least 0 and the stored eps is eps within rho_eps, so the sum is at least this:
+        least = np.maximum(root + eps - missing, eps * (1 - compose(rho_eps, once)))
+        size = np.where(least > 0, 1 / least, np.inf)  # largest possible preconditioner
         relative = chain + missing * size + chain * missing * size
         moved = step * (relative * m / (root + eps) + (1 + chain) * size * wobble)
         underflow = eta * (1 + relative) * (step * (m + wobble + 3) + size + 3)

@@ -139,7 +139,7 @@ class StepRelation:
                     grads_tolerance=averaged,
                 )
             )
-        # where the uncertainty of v exceeds eps there is no bound on x: theory gives inf, or inf - inf
+        # with eps = 0 there is no bound on x where v may be 0: theory gives inf, or inf - inf
         sums = [np.nan_to_num(one + other, nan=np.inf, posinf=np.inf) for one, other in zip(*bounds, strict=True)]
         return rounding.AdamTolerance(new_x, new_m, new_v), rounding.AdamTolerance(*sums)
 

@@ -273,3 +273,19 @@ def test_counts_in_the_code_are_those_of_the_proofs():
     }
     for name, (value, count) in expected.items():
         assert float(value) == pytest.approx(count, rel=1e-9), name
+
+
+def test_the_apply_bound_is_finite_where_the_uncertainty_of_v_exceeds_eps():
+    """v = 0, known only to within 1e-12, whose root is a hundred times eps: the denominator is still at least eps."""
+    rng = np.random.default_rng(0)
+    eps, lr, wobble = 1e-8, 1e-3, 1e-6
+    m = rng.uniform(-1e-7, 1e-7, 10_000).astype(np.float32)
+    bound = rounding.apply_tolerance(
+        np.zeros_like(m), m, np.zeros_like(m), lr=lr, eps=eps, root_tolerance=wobble, dtype="float32"
+    )
+    assert np.isfinite(bound).all()
+    exact = -lr * m.astype(np.float64) / eps
+    for root in (0.0, 1e-9, wobble):  # any root that the tolerance allows
+        computed = -np.float32(lr) * (m / (np.float32(root) + np.float32(eps)))
+        assert (np.abs(computed - exact) <= bound).all()
+    assert (np.abs(-lr * m / (wobble + eps) - exact)[m != 0] >= bound[m != 0] / 200).all(), "and it is not vacuous"
