@@ -26,8 +26,8 @@ def figures(
     """
     from paper_figures.figure import Scale  # noqa: PLC0415 - matplotlib and pandas are slow to import
     from paper_figures.render import all_figures, render  # noqa: PLC0415
-    from reference.experiments.store import write_atomically  # noqa: PLC0415
     from reference.experiments.sweep import default_store  # noqa: PLC0415
+    from reference.files import write_atomically  # noqa: PLC0415
 
     known, console = all_figures(), Console()
     if show_list:

@@ -13,7 +13,7 @@ import pandas as pd
 import paper_figures
 from paper_figures.figure import PaperFigure, Scale
 from reference.experiments import RunStore, sweep
-from reference.experiments.store import write_atomically
+from reference.files import write_atomically
 
 STYLE = Path(__file__).with_name("onebit.mplstyle")
 

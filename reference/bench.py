@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reference.files import write_atomically
 from reference.optimizers.one_bit_adam import OneBitAdam
 
 
@@ -96,8 +97,6 @@ def reference(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the measurements to this file.")] = None,
 ) -> None:
     """Time one compressed step of the NumPy reference, as a multiple of one numpy.add over N x D."""
-    from reference.experiments.store import write_atomically  # noqa: PLC0415 - imports pandas
-
     console = Console()
     costs = [measure_reference(workers, dim, scale) for scale in ("l2", "l1")]
     table = Table("scale", "add", "step", "step/add", "temporaries", "copy")

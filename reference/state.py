@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class State:
         """Delta = mean_i delta_i + delta_bar (D,): all that was compressed away and is still owed."""
         return self.worker_errors.sum(axis=0) / self.n_workers + self.server_error
 
-    @property
+    @cached_property
     def live(self) -> Mask | None:
         """Mask of live coordinates (D,) once frozen: those with v > 0 [C6]. None while all are live."""
         if self.frozen_at is None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reference.files import write_atomically
+
 if TYPE_CHECKING:
     from verification.mutants.kill_matrix import KillMatrix
     from verification.runner import Verdict
@@ -36,7 +38,7 @@ def verify(
     from verification.finding import AdapterError  # noqa: PLC0415
     from verification.loading import load_class, load_expected_failures  # noqa: PLC0415
     from verification.registry import all_properties  # noqa: PLC0415
-    from verification.report import as_dict, to_json, to_junit, write_atomically  # noqa: PLC0415
+    from verification.report import as_dict, to_json, to_junit  # noqa: PLC0415
     from verification.runner import PROFILES, run_all  # noqa: PLC0415
 
     if profile not in PROFILES:
@@ -126,7 +128,6 @@ def mutants(
 
     from verification.mutants.families import all_mutants  # noqa: PLC0415
     from verification.mutants.kill_matrix import assemble, compute  # noqa: PLC0415
-    from verification.report import write_atomically  # noqa: PLC0415
 
     families = sorted({mutant.family for mutant in all_mutants()})
     for name in family or []:
@@ -192,7 +193,6 @@ def _strangers(seeds: int, start: int, jobs: int, json_file: Path | None) -> Non
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import track  # noqa: PLC0415
 
-    from verification.report import write_atomically  # noqa: PLC0415
     from verification.strangers.false_alarms import all_strangers, number_of_searches, search  # noqa: PLC0415
 
     console, alarms, cases = Console(), [], 0

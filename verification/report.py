@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from verification.runner import Verdict
 from verification.snippet import snippet
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write ``text`` so that ``path`` holds either its old content or all of the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", delete=False, encoding="utf-8") as part:
-        part.write(text)
-    umask = os.umask(0)
-    os.umask(umask)
-    os.chmod(part.name, 0o666 & ~umask)  # a temporary file is private
-    os.replace(part.name, path)
 
 
 def as_dict(verdict: Verdict, source: str, class_name: str, expected: str | None = None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -15,20 +14,7 @@ import pandas as pd
 
 from reference.experiments.config import RunConfig, source_digest
 from reference.experiments.run import COLUMNS, identify
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` in one rename: readers see the old file or the whole new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+from reference.files import write_atomically
 
 
 def manifest(config: RunConfig) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from reference.experiments import COLUMNS, RunConfig, RunStore, run, sweep
 from reference.experiments.run import measure
-from reference.experiments.store import write_atomically
+from reference.files import write_atomically
 from reference.problems import PROBLEMS
 from theory.rounding import gamma
 

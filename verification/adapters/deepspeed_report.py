@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from reference.files import write_atomically
 from verification.adapters.deepspeed_adam import (
     DeepSpeedCollective,
     DeepSpeedOptimizer,
@@ -16,7 +17,7 @@ from verification.adapters.deepspeed_adam import (
 )
 from verification.driver import Driver
 from verification.registry import all_properties
-from verification.report import as_dict, to_json, to_markdown, write_atomically
+from verification.report import as_dict, to_json, to_markdown
 from verification.runner import run_property
 
 SOURCE = "verification/adapters/deepspeed_adam.py"
