@@ -1,4 +1,5 @@
-"""The paper's plots, redone: one figure a file, each a pure function from a tidy table of runs to a picture.
+"""The paper's plots, redone: one figure a file, each a pure function from a tidy table to a picture.
 
-``onebit figures --list`` names them. ``algorithms.py`` is the line-up that they compare, ``render.py`` runs and draws.
+``onebit figures --list`` names them; they are the modules of ``paper_figures.figures``. ``algorithms.py`` is the line-up
+that they compare, ``render.py`` computes the tables and draws.
 """

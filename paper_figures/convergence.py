@@ -26,4 +26,4 @@ def convergence_figure(
     def draw(table: pd.DataFrame) -> Canvas:
         return loss_curves(table, LINE_UP, column=column, ylabel=ylabel, freeze_step=freeze_step)
 
-    return PaperFigure(name, title, beside, caption, configurations, draw)
+    return PaperFigure(name, title, beside, caption, draw, runs=configurations)

@@ -1,4 +1,4 @@
-"""What a figure is: the runs it needs, and a pure function from their tidy table to a matplotlib figure."""
+"""What a figure is: where its tidy table comes from, and a pure function from that table to a matplotlib figure."""
 
 from __future__ import annotations
 
@@ -21,20 +21,29 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """One figure.
+    """One figure. Its table comes from exactly one of ``runs`` and ``tabulate``.
 
     Attributes:
         name: file name, and what ``onebit figures NAME`` asks for.
         title: one line.
         beside: what the paper shows in its place, or "ours".
         caption: what to see, in a few sentences.
-        runs: the run configurations at a scale.
-        draw: the tidy table of those runs -> a new matplotlib figure; no side effects, no randomness.
+        draw: the tidy table -> a new matplotlib figure; no side effects, no randomness.
+        runs: the run configurations at a scale; the table is that of all these runs, and each run is cached.
+        tabulate: the table at a scale, for formulae and committed measurements: seconds at most, never cached.
+
+    Raises:
+        ValueError: both or neither of ``runs`` and ``tabulate`` are given.
     """
 
     name: str
     title: str
     beside: str
     caption: str
-    runs: Callable[[Scale], list[RunConfig]]
     draw: Callable[[pd.DataFrame], Canvas]
+    runs: Callable[[Scale], list[RunConfig]] | None = None
+    tabulate: Callable[[Scale], pd.DataFrame] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.runs is None) == (self.tabulate is None):
+            raise ValueError(f"figure {self.name!r} needs exactly one of runs and tabulate")

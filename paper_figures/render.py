@@ -1,16 +1,17 @@
-"""From figures to files: sweep the runs that are missing, draw, and write PNG, SVG, caption and table."""
+"""From figures to files: compute what is missing, draw, and write PNG, SVG, caption and table."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib
 import matplotlib.style
 import pandas as pd
 
-import paper_figures
+from paper_figures import figures as package
 from paper_figures.figure import PaperFigure, Scale
 from reference.experiments import RunStore, sweep
 from reference.files import write_atomically
@@ -19,12 +20,40 @@ STYLE = Path(__file__).with_name("onebit.mplstyle")
 
 
 def all_figures() -> dict[str, PaperFigure]:
-    """Every module of this package that has a ``FIGURE``, by name."""
+    """Every ``FIGURE`` of the modules of ``paper_figures.figures``, by name."""
     modules = (
-        importlib.import_module(f"paper_figures.{info.name}") for info in pkgutil.iter_modules(paper_figures.__path__)
+        importlib.import_module(f"{package.__name__}.{info.name}") for info in pkgutil.iter_modules(package.__path__)
     )
-    figures = [module.FIGURE for module in modules if hasattr(module, "FIGURE")]
-    return {figure.name: figure for figure in sorted(figures, key=lambda figure: figure.name)}
+    return {module.FIGURE.name: module.FIGURE for module in modules}
+
+
+def compute(
+    figures: Iterable[PaperFigure],
+    *,
+    scale: Scale,
+    store: RunStore,
+    n_jobs: int | None = None,
+    scheduler: str | None = None,
+) -> None:
+    """Run what ``figures`` need and ``store`` does not hold yet: one sweep, with a progress bar.
+
+    Raises:
+        ValueError: the Dask scheduler cannot be reached.
+    """
+    configs = [config for figure in figures if figure.runs for config in figure.runs(scale)]
+    sweep(configs, store, n_jobs=n_jobs, scheduler=scheduler)
+
+
+def figure_table(figure: PaperFigure, scale: Scale, store: RunStore) -> pd.DataFrame:
+    """The tidy table of ``figure``: what it draws, and what the claims are decided on.
+
+    Raises:
+        KeyError: a run has not finished; see ``compute``.
+    """
+    if figure.runs:
+        return store.table(figure.runs(scale))
+    assert figure.tabulate is not None  # PaperFigure has checked it
+    return figure.tabulate(scale)
 
 
 def render(
@@ -36,9 +65,9 @@ def render(
     n_jobs: int | None = None,
     scheduler: str | None = None,
 ) -> list[Path]:
-    """Draw ``figures`` into ``folder``; the runs of all of them are one sweep. Returns the PNG files."""
-    sweep((config for figure in figures for config in figure.runs(scale)), store, n_jobs=n_jobs, scheduler=scheduler)
-    return [save(figure, store.table(figure.runs(scale)), folder) for figure in figures]
+    """Compute what is missing and draw ``figures`` into ``folder``. Returns the PNG files."""
+    compute(figures, scale=scale, store=store, n_jobs=n_jobs, scheduler=scheduler)
+    return [save(figure, figure_table(figure, scale, store), folder) for figure in figures]
 
 
 def save(figure: PaperFigure, table: pd.DataFrame, folder: Path) -> Path:
