@@ -63,6 +63,16 @@ def test_aligned_and_apart():
 
 
 @on_linux
+def test_aligned_where_the_kernel_does_not_align(monkeypatch):
+    """Kernels since 6.7 align to 2 MiB by themselves, none to 64 MiB."""
+    monkeypatch.setattr(module, "HUGE_PAGE", 32 * HUGE_PAGE)
+    buffers = [flat_buffer(SMALLEST + 8 * k) for k in range(3)]
+    assert [made.data_ptr() % (32 * HUGE_PAGE) for made in buffers] == [0, 0, 0]
+    for made in buffers:
+        made[-1] = 1.0  # inside the mapping
+
+
+@on_linux
 def test_on_huge_pages():
     """It asks (flag "hg"), and gets some as soon as it is written to, not more than it uses."""
     if not CONSENT.exists():
