@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import mmap
 import os
 import pickle
 import re
@@ -66,7 +67,10 @@ def test_aligned_and_apart():
 def test_aligned_where_the_kernel_does_not_align(monkeypatch):
     """Kernels since 6.7 align to 2 MiB by themselves, none to 64 MiB."""
     monkeypatch.setattr(module, "HUGE_PAGE", 32 * HUGE_PAGE)
-    buffers = [flat_buffer(SMALLEST + 8 * k) for k in range(3)]
+    between, buffers = [], []
+    for _ in range(3):
+        buffers.append(flat_buffer(SMALLEST))
+        between.append(mmap.mmap(-1, 3 * HUGE_PAGE))  # or all would be aligned if the first is
     assert [made.data_ptr() % (32 * HUGE_PAGE) for made in buffers] == [0, 0, 0]
     for made in buffers:
         made[-1] = 1.0  # inside the mapping
