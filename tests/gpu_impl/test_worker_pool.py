@@ -1,0 +1,73 @@
+"""The processes that the distributed tests run in: results by rank, errors as errors, never a hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+import torch
+from torch import distributed as dist
+
+from gpu_impl.worker_pool import WorkerDiedError, WorkerPool
+
+KEPT = []
+
+
+def total_of_ranks(more):
+    value = torch.tensor([float(dist.get_rank() + more)])
+    dist.all_reduce(value)
+    return value.item()
+
+
+def keep(value):
+    KEPT.append(value)
+    return KEPT
+
+
+def fail_on_rank_1():
+    if dist.get_rank() == 1:
+        raise ValueError("no good")
+    dist.barrier()
+
+
+def end_on_rank_0():
+    if dist.get_rank() == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.barrier()
+
+
+def test_results_by_rank_and_what_is_kept_between_calls():
+    with WorkerPool(3) as pool:
+        assert pool.call(total_of_ranks, 1) == [6.0] * 3
+        assert pool.map(keep, [[0], [1], [2]]) == [[0], [1], [2]]
+        assert pool.map(keep, [[3], [4], [5]]) == [[0, 3], [1, 4], [2, 5]]
+    assert pool.closed
+
+
+def test_an_error_of_one_worker_ends_the_call_soon():
+    start = time.monotonic()
+    with WorkerPool(2) as pool, pytest.raises(ValueError, match="no good") as caught:
+        pool.call(fail_on_rank_1)
+    assert time.monotonic() - start < 20
+    assert "on worker 1" in caught.value.__notes__[0]
+
+
+def test_a_killed_worker_is_an_error():
+    with WorkerPool(2) as pool:
+        outcomes = pool.outcomes(end_on_rank_0, [(), ()])
+        assert isinstance(outcomes[0], WorkerDiedError)
+        assert "exit code -9" in str(outcomes[0])
+        assert isinstance(outcomes[1], RuntimeError)
+        assert pool.closed
+        with pytest.raises(WorkerDiedError, match="new pool"):
+            pool.call(end_on_rank_0)
+
+
+def test_a_shared_pool_is_started_again_after_it_broke():
+    pool = WorkerPool.of(1)
+    assert WorkerPool.of(1) is pool
+    pool.close()
+    assert WorkerPool.of(1) is not pool
+    assert WorkerPool.of(1).call(total_of_ranks, 2) == [2.0]
