@@ -70,7 +70,7 @@ def test_aligned_where_the_kernel_does_not_align(monkeypatch):
     between, buffers = [], []
     for _ in range(3):
         buffers.append(flat_buffer(SMALLEST))
-        between.append(mmap.mmap(-1, 3 * HUGE_PAGE))  # or all would be aligned if the first is
+        between.append(mmap.mmap(-1, 35 * HUGE_PAGE))  # or all would be aligned if the first is
     assert [made.data_ptr() % (32 * HUGE_PAGE) for made in buffers] == [0, 0, 0]
     for made in buffers:
         made[-1] = 1.0  # inside the mapping
