@@ -69,11 +69,11 @@ def test_aligned_where_the_kernel_does_not_align(monkeypatch):
     monkeypatch.setattr(module, "HUGE_PAGE", 32 * HUGE_PAGE)
     between, buffers = [], []
     for _ in range(3):
-        buffers.append(flat_buffer(SMALLEST))
+        buffers.append(flat_buffer(32 * HUGE_PAGE, torch.uint8))
         between.append(mmap.mmap(-1, 35 * HUGE_PAGE))  # or all would be aligned if the first is
     assert [made.data_ptr() % (32 * HUGE_PAGE) for made in buffers] == [0, 0, 0]
     for made in buffers:
-        made[-1] = 1.0  # inside the mapping
+        made[-1] = 1  # inside the mapping
 
 
 @on_linux
