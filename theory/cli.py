@@ -121,6 +121,8 @@ class Outcome:
         return {
             "id": self.theorem.id,
             "title": self.theorem.title,
+            "words": self.theorem.words,
+            "hypotheses": list(self.theorem.hypotheses),
             "status": str(self.theorem.status),
             "source": self.theorem.source,
             "laws": list(self.theorem.laws),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -139,7 +140,7 @@ def mutants(
     matrix = assemble(rows)
     _print_matrix(console, matrix, full=full, whole=not family)
     if json_file:
-        write_atomically(json_file, _matrix_json(matrix))
+        write_atomically(json_file, json.dumps(matrix.as_dict(), indent=1))
     if matrix.survivors or (not family and matrix.redundant):
         raise typer.Exit(1)
 
@@ -175,19 +176,7 @@ def _print_matrix(console: Any, matrix: KillMatrix, *, full: bool, whole: bool) 
     )
 
 
-def _matrix_json(matrix: KillMatrix) -> str:
-    import json  # noqa: PLC0415
-
-    rows = [
-        {"mutant": row.mutant.id, "bug": row.mutant.bug, "level": row.mutant.level, "killed_by": row.killers}
-        for row in matrix.rows
-    ]
-    alone = {prop.id: [row.mutant.id for row in matrix.needed_by(prop)] for prop in matrix.properties}
-    return json.dumps({"score": matrix.score, "mutants": rows, "lives_without": alone}, indent=1)
-
-
 def _strangers(seeds: int, start: int, jobs: int, json_file: Path | None) -> None:
-    import json  # noqa: PLC0415
     from dataclasses import asdict  # noqa: PLC0415
 
     from rich.console import Console  # noqa: PLC0415

@@ -65,6 +65,22 @@ class KillMatrix:
         """Properties without which every mutant would still be found."""
         return tuple(prop for prop in self.properties if not self.needed_by(prop))
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data: a row for each mutant, and which mutants would live without which property."""
+        rows = [
+            {
+                "mutant": row.mutant.id,
+                "family": row.mutant.family,
+                "level": row.mutant.level,
+                "bug": row.mutant.bug,
+                "equivalent": row.mutant.equivalent,
+                "killed_by": row.killers,
+            }
+            for row in self.rows
+        ]
+        alone = {prop.id: [row.mutant.id for row in self.needed_by(prop)] for prop in self.properties}
+        return {"score": self.score, "mutants": rows, "lives_without": alone}
+
 
 def drawn_cases(prop: Property, traits: Traits, count: int, seed: int = 0) -> list[Any]:
     """The examples of ``prop``, then ``count`` cases that Hypothesis draws, always the same for one seed."""
