@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 import reference.bench
+from onebit_doctor import doctor
 from paper_figures.cli import figures
 from theory.cli import prove
 from verification.cli import mutants, verify
@@ -26,6 +27,7 @@ app.command()(prove)
 app.command()(verify)
 app.command()(mutants)
 app.command()(figures)
+app.command()(doctor)
 bench = typer.Typer(help="Measure speed on this machine, beside the bytes that must move.")
 bench.command("reference")(reference.bench.reference)
 app.add_typer(bench, name="bench")
