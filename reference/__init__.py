@@ -11,6 +11,7 @@ from reference.optimizers.adam import Adam
 from reference.optimizers.base import Optimizer
 from reference.optimizers.double_squeeze import DoubleSqueeze
 from reference.optimizers.frozen_adam import FrozenAdam
+from reference.optimizers.local_sgd import LocalSGD
 from reference.optimizers.momentum_sgd import MomentumSGD
 from reference.optimizers.naive_adam import NaiveAdam
 from reference.optimizers.one_bit_adam import OneBitAdam
@@ -26,6 +27,7 @@ __all__ = [
     "AllreduceResult",
     "DoubleSqueeze",
     "FrozenAdam",
+    "LocalSGD",
     "MomentumSGD",
     "NaiveAdam",
     "OneBitAdam",

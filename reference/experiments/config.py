@@ -11,6 +11,7 @@ from typing import Any
 
 import reference
 from reference import arguments, optimizers, problems
+from reference.experiments.probes import PROBES, Probe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,8 @@ class RunConfig:
         optimizer: key of ``reference.optimizers.OPTIMIZERS``.
         hyper: its hyper-parameters.
         label: what a legend calls this optimizer; None means its key.
+        tags: further columns of the table, name -> value: what a sweep over a hyper-parameter needs to be tidy.
+        probe: key of ``reference.experiments.probes.PROBES``, for the columns that it adds; None: none.
         n_workers: N.
         steps: how many gradients are taken; step numbers in the table run from 0 to ``steps``.
         seed: of the starting point and of every mini-batch: two optimizers with one seed see the same gradients.
@@ -34,6 +37,8 @@ class RunConfig:
     hyper: dict[str, Any]
     problem_args: dict[str, Any] = field(default_factory=dict)
     label: str | None = None
+    tags: dict[str, Any] = field(default_factory=dict)
+    probe: str | None = None
     n_workers: int = 8
     steps: int = 100
     seed: int = 0
@@ -44,6 +49,8 @@ class RunConfig:
         arguments.integer("steps", self.steps)
         arguments.integer("record_every", self.record_every)
         arguments.integer("seed", self.seed, 0)
+        if self.probe is not None:
+            arguments.choice("probe", self.probe, PROBES)
         if self.label is None:
             object.__setattr__(self, "label", self.optimizer)
 
@@ -56,13 +63,21 @@ class RunConfig:
         problem = problems.make(self.problem, n_workers=self.n_workers, **self.problem_args)
         return problem, optimizers.make(self.optimizer, **self.hyper)
 
+    def build_probe(self, problem: problems.Problem, optimizer: optimizers.Optimizer) -> Probe | None:
+        """The probe of a run of ``optimizer`` on ``problem``.
+
+        Raises:
+            ValueError: it cannot measure these two.
+        """
+        return None if self.probe is None else PROBES[self.probe](problem, optimizer)
+
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values."""
         return asdict(self)
 
     def key(self) -> str:
-        """A name for the cache: it changes with every field but the label, and with the source of ``reference``."""
-        content = {name: value for name, value in self.to_dict().items() if name != "label"}
+        """A name for the cache: it changes with every field but label and tags, and with ``reference``'s source."""
+        content = {name: value for name, value in self.to_dict().items() if name not in ("label", "tags")}
         text = json.dumps([content, source_digest()], sort_keys=True, allow_nan=False)
         return f"{self.problem}-{self.optimizer}-{self.seed}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from reference.arithmetic import Array, norm, sum_of_magnitudes
 from reference.experiments.config import RunConfig
+from reference.optimizers import Optimizer
 from reference.problems import Problem
 from reference.state import State
 
@@ -28,7 +29,8 @@ COLUMNS = {
     "skipped_steps": "steps skipped so far because a gradient was not finite [C8]",
     "seconds": "wall-clock seconds spent in gradients and steps so far, without the recording",
 }
-"""What the columns hold. Before them stand problem, optimizer, label, n_workers and seed."""
+"""What the columns hold. Before them stand problem, optimizer, label, n_workers, seed and the run's tags; after them
+the columns of its probe."""
 
 
 def run(config: RunConfig) -> pd.DataFrame:
@@ -40,17 +42,32 @@ def run(config: RunConfig) -> pd.DataFrame:
         ValueError: the configuration names something that does not exist or is out of range.
     """
     problem, optimizer = config.build()
+    probe = config.build_probe(problem, optimizer)
+
+    def row(state: State, t: int, seconds: float) -> dict[str, float]:
+        return measure(problem, state, t, seconds) | (probe.row(state) if probe else {})
+
     with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
         state = optimizer.init(problem.initial_params(config.seed), config.n_workers)
-        rows, seconds = [measure(problem, state, 0, 0.0)], 0.0
+        rows, seconds = [row(state, 0, 0.0)], 0.0
         for t in range(1, config.steps + 1):
-            start = perf_counter()
-            state = optimizer.step(state, problem.worker_gradients(state.params, config.seed, t))
+            before, start = state, perf_counter()
+            grads_ND = gradients(problem, optimizer, state, config.seed, t)
+            state = optimizer.step(state, grads_ND)
             seconds += perf_counter() - start
+            if probe and state.step > before.step:
+                probe.observe(before, grads_ND, state)
             if t % config.record_every == 0 or t == config.steps:
-                rows.append(measure(problem, state, t, seconds))
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    return identify(table, config)
+                rows.append(row(state, t, seconds))
+    return identify(pd.DataFrame(rows), config)
+
+
+def gradients(problem: Problem, optimizer: Optimizer, state: State, seed: int, t: int) -> Array:
+    """One gradient a worker (N, D), at the common parameters or, for local methods, at the worker's own."""
+    local_ND = optimizer.local_params(state)
+    if local_ND is None:
+        return problem.worker_gradients(state.params, seed, t)
+    return problem.local_gradients(local_ND, seed, t)
 
 
 def identify(table: pd.DataFrame, config: RunConfig) -> pd.DataFrame:
@@ -61,8 +78,9 @@ def identify(table: pd.DataFrame, config: RunConfig) -> pd.DataFrame:
         "label": config.label,
         "n_workers": config.n_workers,
         "seed": config.seed,
+        **config.tags,
     }
-    return pd.concat([pd.DataFrame([run_is] * len(table)), table[list(COLUMNS)]], axis="columns")
+    return pd.concat([pd.DataFrame([run_is] * len(table)), table], axis="columns")
 
 
 def measure(problem: Problem, state: State, t: int, seconds: float) -> dict[str, float]:

@@ -39,7 +39,8 @@ class RunStore:
         """The stored table of ``config``, bit for bit, or None if that run has not finished here."""
         try:
             stored = json.loads(self.file(config).read_text())
-            return identify(pd.DataFrame({name: stored["table"][name] for name in COLUMNS}), config)
+            table = pd.DataFrame(stored["table"])
+            return identify(table, config) if set(COLUMNS) <= set(table) else None
         except (OSError, ValueError, KeyError):
             return None
 
@@ -55,7 +56,8 @@ class RunStore:
 
     def put(self, config: RunConfig, table: pd.DataFrame) -> None:
         """Store the table of ``config`` with its manifest. JSON keeps every float to the last bit, NaN and inf too."""
-        content = {**manifest(config), "table": {name: table[name].tolist() for name in COLUMNS}}
+        measured = table.columns[table.columns.get_loc("step") :]  # what stands before says which run it is
+        content = {**manifest(config), "table": {name: table[name].tolist() for name in measured}}
         write_atomically(self.file(config), json.dumps(content, indent=1))
 
     def file(self, config: RunConfig) -> Path:

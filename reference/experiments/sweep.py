@@ -44,7 +44,7 @@ def sweep(
     configs = list(configs)
     unique = {config.key(): config for config in configs}
     for config in unique.values():
-        config.build()
+        config.build_probe(*config.build())
     missing = [config for config in unique.values() if store.get(config) is None]
     missing.sort(key=lambda config: -config.steps)  # long runs first: the last minutes then use all cores
     with _progress(console) as progress:

@@ -9,6 +9,7 @@ from reference.optimizers.adam import Adam
 from reference.optimizers.base import Optimizer
 from reference.optimizers.double_squeeze import DoubleSqueeze
 from reference.optimizers.frozen_adam import FrozenAdam
+from reference.optimizers.local_sgd import LocalSGD
 from reference.optimizers.momentum_sgd import MomentumSGD
 from reference.optimizers.naive_adam import NaiveAdam
 from reference.optimizers.one_bit_adam import OneBitAdam
@@ -19,6 +20,7 @@ from reference.optimizers.sgd import SGD
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     "sgd": SGD,
     "momentum_sgd": MomentumSGD,
+    "local_sgd": LocalSGD,
     "double_squeeze": DoubleSqueeze,
     "adam": Adam,
     "naive_adam": NaiveAdam,
@@ -38,3 +40,6 @@ def make(name: str, **hyper: Any) -> Optimizer:
     arguments.choice("optimizer", name, OPTIMIZERS)
     arguments.keywords(name, OPTIMIZERS[name], hyper)
     return OPTIMIZERS[name](**hyper)
+
+
+__all__ = ["OPTIMIZERS", "Optimizer", "make"]

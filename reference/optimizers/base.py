@@ -99,6 +99,10 @@ class Optimizer(ABC):
     def update(self, state: State, grads_ND: Array) -> State:
         """The algorithm: everything of the next state but ``step``. Called with finite, clipped gradients (N, D)."""
 
+    def local_params(self, state: State) -> Array | None:
+        """Where each worker takes its next gradient (N, D); None, as a rule: all of them at ``state.params``."""
+        return None
+
     def in_arithmetic_of(self, dtype: np.dtype[Any]) -> Self:
         """Hyper-parameters as exact Fractions if the arrays hold Fractions, else as floats."""
         changes = {}

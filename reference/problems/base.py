@@ -60,3 +60,7 @@ class Problem(ABC):
     @abstractmethod
     def worker_gradients(self, params_D: Array, seed: int, step: int) -> Array:
         """Stochastic gradients (N, D) at x, all workers in one vectorised call, keyed by (seed, step)."""
+
+    def local_gradients(self, params_ND: Array, seed: int, step: int) -> Array:
+        """The same with a point of its own for each worker, x_i (N, D): g_i at x_i, (N, D)."""
+        return np.stack([self.worker_gradients(x_D, seed, step)[i] for i, x_D in enumerate(params_ND)])

@@ -74,6 +74,13 @@ class FiniteSum(Problem):
         index_NB = sampling.batches(self.shards_Nm, self.n_workers, self.batch_size, seed, step)
         return self.batch_gradients(params_D, index_NB)
 
+    @np.errstate(over="ignore", invalid="ignore")
+    def local_gradients(self, params_ND: Array, seed: int, step: int) -> Array:
+        """g_i at x_i over the batch of worker i, (N, D): only that batch is computed."""
+        index_NB = sampling.batches(self.shards_Nm, self.n_workers, self.batch_size, seed, step)
+        params_ND = np.asarray(params_ND, self.dtype)
+        return np.concatenate([self.batch_gradients(x_D, index_NB[i : i + 1]) for i, x_D in enumerate(params_ND)])
+
     def variance_bound(self, bounds_n: Array) -> float:
         """sigma^2 = max_i (mean of c_k over the shard of worker i) / B, where E||grad l_k - r||^2 <= c_k for a fixed r.
 

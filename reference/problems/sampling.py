@@ -8,7 +8,7 @@ from reference import arguments
 from reference.problems.base import Array
 
 # One stream a purpose, so that a starting point never shares numbers with the data or with a mini-batch.
-DATA, START, BATCH = 0, 1, 2
+DATA, START, BATCH, LATENT = 0, 1, 2, 3
 
 
 def generator(stream: int, seed: int, step: int = 0) -> np.random.Generator:
