@@ -1,0 +1,117 @@
+"""What claims are decided on: one mapping from names to tables and plain data, put together here.
+
+| name | what |
+|---|---|
+| a figure's name | its tidy table |
+| ``proofs`` | ``onebit prove --json`` |
+| ``verify-reference``, ``verify-kernels-cpu`` ... | ``onebit verify --json`` of our implementations |
+| ``mutants`` | ``onebit mutants --json`` |
+| ``measurements`` | times of kernels, one row a device, D, N and program |
+| ``conformance`` | the report on DeepSpeed's implementation, as ``onebit verify --json`` |
+| ``profile`` | table 1 of the paper |
+| ``published`` | what else is published and enters a computation |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from paper_figures.claims.claim import EvidenceError, Facts
+from theory.profile import RECALLED_COMPRESSED_SPEEDUP, TABLE_1, WARMUP_SHARE
+
+ONE_BIT_FUSED = "1-bit Adam, fused kernels"
+ONE_BIT_UNFUSED = "1-bit Adam, one operation after another"
+ADAM_FUSED = "Adam, torch's fused kernel"
+PROGRAMS = {
+    ("step", "cpu"): ONE_BIT_FUSED,
+    ("step", "triton"): ONE_BIT_FUSED,
+    ("step", "DeepSpeed sequence"): ONE_BIT_UNFUSED,
+    ("adam", "torch.optim fused"): ADAM_FUSED,
+}
+"""Kernel and backend of a results file -> the program that it stands for; the others play no part in a claim."""
+
+
+def gather(
+    tables: Mapping[str, pd.DataFrame],
+    found: Mapping[str, Any],
+    measurements: Iterable[Mapping[str, Any]],
+    conformance: Iterable[Mapping[str, Any]],
+) -> Facts:
+    """All facts.
+
+    Args:
+        tables: by figure.
+        found: results of the stages ``proofs``, ``verify-...`` and ``mutants``, as plain JSON.
+        measurements: contents of the files in ``gpu_impl/benchmarks/results``.
+        conformance: contents of ``docs/conformance/PACKAGE-VERSION.json``.
+    """
+    deepspeed = [report for report in conformance if report["package"] == "deepspeed"]
+    return {
+        **tables,
+        **found,
+        "measurements": kernel_times(measurements),
+        "conformance": deepspeed[-1] if deepspeed else None,
+        "profile": pd.DataFrame([{**asdict(row), "step": row.step} for row in TABLE_1]),
+        "published": {"compressed_speedup": RECALLED_COMPRESSED_SPEEDUP, "warmup_share": WARMUP_SHARE},
+    }
+
+
+def kernel_times(measurements: Iterable[Mapping[str, Any]]) -> pd.DataFrame | None:
+    """device, dim, n_workers, label (the program), seconds, low, high, floor_bytes; None if nothing was measured."""
+    rows = [
+        {
+            "device": record["environment"]["device"],
+            "label": PROGRAMS[row["kernel"], row["backend"]],
+            **{name: row[name] for name in ("dim", "n_workers", "seconds", "low", "high", "floor_bytes")},
+        }
+        for record in measurements
+        for row in record["rows"]
+        if (row["kernel"], row["backend"]) in PROGRAMS and row["grad_dtype"] == "float32"
+    ]
+    return pd.DataFrame(rows) if rows else None
+
+
+def proved(facts: Facts, *ids: str) -> bool:
+    """Whether the certificates of all these theorems hold.
+
+    Raises:
+        EvidenceError: one of them was not re-checked.
+    """
+    holds = {row["id"]: row["holds"] for row in facts["proofs"]}
+    if missing := [name for name in ids if name not in holds]:
+        raise EvidenceError(f"{', '.join(missing)} was not re-checked")
+    return all(holds[name] for name in ids)
+
+
+def broken(facts: Facts, report: str, properties: Iterable[str] | None = None) -> tuple[list[str], int]:
+    """Properties that fail in one report of ``onebit verify``, and how many were checked there.
+
+    Raises:
+        EvidenceError: one of ``properties`` (None: of any) was not checked, so that its silence would mean nothing.
+    """
+    checked: dict[str, bool] = {}  # a property that was checked in several set-ups holds if it holds in all
+    for row in facts[report]["properties"]:
+        if row["outcome"] != "skipped":
+            checked[row["property"]] = checked.get(row["property"], True) and row["outcome"] == "holds"
+    wanted = list(checked) if properties is None else list(properties)
+    missing = [name for name in wanted if name not in checked]
+    if missing or not wanted:
+        raise EvidenceError(f"{report} has not checked {', '.join(missing) or 'anything'}")
+    return [name for name in wanted if not checked[name]], len(wanted)
+
+
+def at_freeze(table: pd.DataFrame, label: str) -> int:
+    """The last recorded step before the variance of ``label`` is frozen.
+
+    Raises:
+        EvidenceError: it never is, or always was.
+    """
+    rows = table[table["label"] == label]
+    warm = rows.loc[rows["frozen"] == 0, "step"]
+    if warm.empty or len(warm) == len(rows):
+        raise EvidenceError(f"{label!r} is never frozen, or always")
+    return int(warm.max())

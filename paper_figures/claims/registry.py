@@ -1,0 +1,74 @@
+"""All claims, found in ``paper_figures.claims.statements``, and their verdicts."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+from paper_figures.claims import statements
+from paper_figures.claims.claim import ALPHA, Check, Claim, EvidenceError, Facts, Verdict, decide
+from paper_figures.claims.statistics import holm
+
+
+@cache
+def all_claims() -> tuple[Claim, ...]:
+    """Every ``CLAIM`` of the modules in ``statements``, by number.
+
+    Raises:
+        ValueError: two claims have one id.
+    """
+    found: dict[str, Claim] = {}
+    for info in pkgutil.iter_modules(statements.__path__):
+        claim = importlib.import_module(f"{statements.__name__}.{info.name}").CLAIM
+        if claim.id in found:
+            raise ValueError(f"two claims have the id {claim.id}; rename the one in {info.name}.py")
+        found[claim.id] = claim
+    return tuple(sorted(found.values(), key=lambda claim: int(claim.id.removeprefix("P"))))
+
+
+def claims_table(facts: Facts, claims: Iterable[Claim] | None = None) -> list[dict[str, Any]]:
+    """Decide claims on ``facts``: a JSON-able record each, in the order of their ids.
+
+    Every record has id, title, statement, where, published, source, conditions, pair, figures, theorems, laws,
+    properties, verdict, why (one or two sentences), and checks: a list of ``Check`` as dicts with ``holds`` and, where
+    the check is statistical, ``adjusted_p``. Holm's correction runs over all statistical checks of all these claims.
+    """
+    chosen = list(all_claims() if claims is None else claims)
+    measured = [attempt(claim, facts) for claim in chosen]
+    checks_made = [check for checks in measured if isinstance(checks, list) for check in checks]
+    adjusted = iter(holm([check.p_value for check in checks_made if check.p_value is not None]))
+    records = []
+    for claim, checks in zip(chosen, measured, strict=True):
+        if isinstance(checks, str):
+            records.append({**about(claim), "verdict": str(Verdict.NOT_DECIDED), "why": checks, "checks": []})
+            continue
+        rows = [{**asdict(check), "adjusted_p": None if check.p_value is None else next(adjusted)} for check in checks]
+        for row in rows:
+            row["holds"] = row["exact"] if row["adjusted_p"] is None else row["adjusted_p"] <= ALPHA
+        verdict, why = decide(checks, [row["holds"] for row in rows])
+        records.append({**about(claim), "verdict": str(verdict), "why": why, "checks": rows})
+    return records
+
+
+def attempt(claim: Claim, facts: Facts) -> list[Check] | str:
+    """The checks of ``claim``, or why there are none."""
+    missing = [name for name in claim.needs if facts.get(name) is None]
+    if missing:
+        return f"Evidence is missing: {', '.join(missing)}."
+    try:
+        return claim.measure(facts)
+    except EvidenceError as error:
+        return f"The evidence can't decide: {error}."
+
+
+def about(claim: Claim) -> dict[str, Any]:
+    """The claim without its measurement, as JSON."""
+    names = ("id", "title", "statement", "where", "published", "source", "conditions")
+    lists = ("figures", "others", "theorems", "laws", "properties", "pair")
+    return {name: getattr(claim, name) for name in names} | {
+        name: list(getattr(claim, name)) if getattr(claim, name) is not None else None for name in lists
+    }

@@ -1,0 +1,64 @@
+"""P2: 1-bit Adam is momentum with a frozen variance and without compression, thanks to error feedback."""
+
+from __future__ import annotations
+
+from paper_figures.algorithms import FROZEN, NO_FEEDBACK, ONE_BIT
+from paper_figures.claims.claim import Check, Claim, Facts
+from paper_figures.claims.facts import broken, proved
+from paper_figures.claims.problems import FIGURES, finals
+from paper_figures.claims.statistics import same, worse
+
+THEOREMS = ("T3a", "T3e", "T5a")
+PROPERTIES = ("collective.conservation", "optimizer.conservation", "optimizer.apply")
+
+
+def measure(facts: Facts) -> list[Check]:
+    """Equivalence to 32 bits on each problem; that it takes the feedback; and the two laws behind it."""
+    checks = []
+    for problem, runs in finals(facts):
+        frozen = runs(FROZEN.label)
+        checks += [
+            same(runs(ONE_BIT.label), frozen, problem, of="the final loss with 32 bits"),
+            worse(
+                runs(NO_FEEDBACK.label), frozen, f"{problem}, feedback removed", of="the final loss with 32 bits",
+                required=True,
+            ),
+        ]  # fmt: skip
+    of_optimizer, _ = broken(facts, "verify-reference", PROPERTIES[1:])
+    of_collective, _ = broken(facts, "verify-reference-collective", PROPERTIES[:1])
+    failing = of_optimizer + of_collective
+    checks.append(
+        Check(
+            setting="conservation L1 and virtual iterate L2, every element of every case", value=len(failing),
+            unit=f"of {len(PROPERTIES)} properties broken, {', '.join(THEOREMS)} re-checked",
+            test="exact: onebit verify and onebit prove",
+            exact=not failing and proved(facts, *THEOREMS), required=True,
+        )
+    )  # fmt: skip
+    return checks
+
+
+CLAIM = Claim(
+    id="P2",
+    title="Error compensation",
+    statement=(
+        "In the compression stage 1-bit Adam follows Adam with the same frozen variance that sends 32 bits: nothing is "
+        "lost for good (L1), the virtual iterate takes uncompressed steps (L2), and the final loss cannot be told from "
+        "that of another seed with 32 bits. Without error feedback that is false."
+    ),
+    where="section 3.3, Algorithm 1, figure 4",
+    published="",
+    source="seen",
+    conditions=(
+        "L1 and L2 are exact for every compressor, but speak about the virtual iterate: x itself is off by "
+        "γ/(1-β1) P Δ. Where P is huge (κ = 0, tiny variance) that distance leaves the region in which the loss is "
+        "smooth, and the run diverges though both laws hold: P17."
+    ),
+    figures=FIGURES,
+    others=("proofs", "verify-reference", "verify-reference-collective"),
+    theorems=THEOREMS,
+    laws=("L1", "L2"),
+    properties=PROPERTIES,
+    pair=(ONE_BIT.label, NO_FEEDBACK.label),
+    measure=measure,
+)

@@ -1,0 +1,35 @@
+"""P24: a fused 1-bit Adam step moves fewer bytes through memory than fused Adam."""
+
+from __future__ import annotations
+
+from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
+from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED
+
+
+def measure(facts: Facts) -> list[Check]:
+    """Counted bytes per parameter of the programs that were timed, for each number of workers."""
+    counted = facts["measurements"].groupby(["label", "n_workers"])["floor_bytes"].max()
+    if not {ADAM_FUSED, ONE_BIT_FUSED} <= set(counted.index.get_level_values("label")):
+        raise EvidenceError("the measurements lack one of the two programs")
+    return [
+        Check(
+            setting=f"N = {n_workers}", value=float(ours), unit="bytes a parameter", test="fewer than fused Adam's",
+            bound=float(counted[ADAM_FUSED, n_workers]), exact=bool(ours < counted[ADAM_FUSED, n_workers]),
+        )
+        for n_workers, ours in counted[ONE_BIT_FUSED].items()
+    ]  # fmt: skip
+
+
+CLAIM = Claim(
+    id="P24",
+    title="Fewer bytes than Adam",
+    statement="With fused kernels a step of the compression stage moves fewer bytes through memory than fused Adam.",
+    where="this project; an answer to Agarwal et al., MLSys 2022",
+    published="",
+    source="ours",
+    conditions="From three workers on: at N = 2 the server's share costs as much as the fused passes save.",
+    others=("measurements",),
+    theorems=("T8a", "T8b"),
+    pair=(ONE_BIT_FUSED, ADAM_FUSED),
+    measure=measure,
+)
