@@ -1,12 +1,14 @@
-"""1-bit Adam's kernels: compress, server and apply in one pass each, at the byte floor.
+"""1-bit Adam for training, and its kernels: compress, server and apply in one pass each, at the byte floor.
 
-``get_backend("auto", device)`` gives the fastest implementation for a device; all do the same, to the bit in every
-elementwise operation. ``backend.py`` says what they do, ``torch_backend.py`` is the one to read.
+:class:`OneBitAdam` is a ``torch.optim.Optimizer``; docs/training.md says how to use it. ``get_backend("auto", device)``
+gives the fastest kernels for a device; all do the same, to the bit in every elementwise operation. ``backend.py`` says
+what they do, ``torch_backend.py`` is the one to read.
 """
 
 from gpu_impl.backend import Backend
 from gpu_impl.layout import Layout, scales_of
+from gpu_impl.one_bit_adam import OneBitAdam, Stats
 from gpu_impl.select import BACKENDS, get_backend
 from gpu_impl.step_scalars import step_scalars
 
-__all__ = ["BACKENDS", "Backend", "Layout", "get_backend", "scales_of", "step_scalars"]
+__all__ = ["BACKENDS", "Backend", "Layout", "OneBitAdam", "Stats", "get_backend", "scales_of", "step_scalars"]
