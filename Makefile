@@ -11,12 +11,8 @@ READY := $(VENV)/.ready
 help: ## Say what there is.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-reproduce: $(READY) ## The main job: everything that the paper's figures and claims need, into report/.
-	$(BIN)/onebit prove --json report/proofs.json
-	$(BIN)/onebit verify verification/adapters/reference.py:ReferenceOptimizer --json report/reference.json
-	$(BIN)/onebit verify verification/adapters/reference.py:ReferenceCollective --json report/collective.json
-	$(BIN)/onebit figures --out report/figures
-	@echo "proofs, verdicts and pictures are in $(CURDIR)/report"
+reproduce: $(READY) ## The main job: proofs, checks, planted bugs, figures and claims, on the page report/index.html.
+	$(BIN)/onebit report
 
 test: lint ## All checks: lint, types, import rules, then every test.
 	$(BIN)/python -m pytest -n auto

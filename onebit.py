@@ -10,6 +10,7 @@ import typer
 import reference.bench
 from onebit_doctor import doctor
 from paper_figures.cli import figures
+from paper_figures.report.cli import report
 from theory.cli import prove
 from verification.cli import mutants, verify
 
@@ -27,6 +28,7 @@ app.command()(prove)
 app.command()(verify)
 app.command()(mutants)
 app.command()(figures)
+app.command()(report)
 app.command()(doctor)
 bench = typer.Typer(help="Measure speed on this machine, beside the bytes that must move.")
 bench.command("reference")(reference.bench.reference)

@@ -1,0 +1,79 @@
+"""``onebit report``: find out whatever is missing, then make the page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    out: Annotated[Path, typer.Option(help="Folder for the page, and for the JSON beside it.")] = Path("report"),
+    scale: Annotated[
+        str, typer.Option(help="Of the figures. quick: minutes on two cores; full: more seeds.")
+    ] = "quick",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
+) -> None:
+    """Prove, check, plant bugs, run experiments, draw, decide the claims, and put it all on one page.
+
+    What was found before and is not older than the code is taken from the cache, .cache/runs (or $ONEBIT_CACHE), so an
+    interrupted call goes on where it stopped. Exit status 1: a theorem fails, an implementation of ours breaks a law, or a
+    planted bug lives. A claim of the paper that is not reproduced is a finding, not a failure: it leaves the status at 0.
+    """
+    from rich.console import Console  # noqa: PLC0415 - light --help
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    from paper_figures.claims import facts  # noqa: PLC0415
+    from paper_figures.claims.registry import claims_table  # noqa: PLC0415
+    from paper_figures.figure import Scale  # noqa: PLC0415
+    from paper_figures.render import all_figures, figure_table, render  # noqa: PLC0415
+    from paper_figures.report import committed, stages  # noqa: PLC0415
+    from paper_figures.report.page import Content, render_page  # noqa: PLC0415
+    from reference.experiments.sweep import default_store  # noqa: PLC0415
+    from reference.files import write_atomically  # noqa: PLC0415
+    from verification.finding import AdapterError  # noqa: PLC0415
+
+    if scale not in list(Scale):
+        raise typer.BadParameter(f"--scale must be quick or full, got {scale!r}")
+    console, store, figures = Console(), default_store(), list(all_figures().values())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            evidence = stages.gather(store.folder / "evidence", progress, jobs=jobs or -1)
+        files = render(figures, out / "figures", scale=Scale(scale), store=store, n_jobs=jobs)
+        measurements, conformance = committed.measurements(), committed.conformance()
+        tables = {figure.name: figure_table(figure, Scale(scale), store) for figure in figures}
+        found = {name: item.result for name, item in evidence.items()}
+        claims = claims_table(facts.gather(tables, found, measurements, conformance))
+        page = render_page(
+            Content(
+                evidence=evidence,
+                claims=claims,
+                pictures=list(zip(figures, files, strict=True)),
+                conformance=conformance,
+                false_alarms=committed.false_alarms(),
+                measurements=measurements,
+                environment=committed.environment(),
+                scale=scale,
+                written=datetime.now(UTC).strftime("%Y-%m-%d, %H:%M UTC"),
+            )
+        )
+    except (ValueError, AdapterError) as error:
+        raise typer.BadParameter(str(error)) from None
+    for item in evidence.values():
+        write_atomically(out / f"{item.name}.json", item.to_json())
+    write_atomically(out / "claims.json", json.dumps(claims, indent=1))
+    write_atomically(out / "index.html", page)
+
+    falsehoods = stages.found_false(evidence)
+    for line in falsehoods:
+        console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
+    for verdict, count in Counter(claim["verdict"] for claim in claims).most_common():
+        console.print(f"{count:3} claims {verdict}", highlight=False)
+    console.print(f"the report is {out / 'index.html'}", highlight=False, soft_wrap=True)
+    if falsehoods:
+        raise typer.Exit(1)

@@ -1,0 +1,166 @@
+"""The page: a pure function from what was found to one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from PIL import Image
+
+from paper_figures.claims.claim import number
+from paper_figures.figure import PaperFigure
+from paper_figures.report import views
+from paper_figures.report.evidence import Evidence
+from paper_figures.report.stages import found_false
+
+FOLDER = Path(__file__).parent
+SECTIONS = {
+    "claims": "Claims",
+    "figures": "Figures",
+    "proofs": "Proofs",
+    "checks": "Our implementations, checked",
+    "mutants": "Planted bugs",
+    "conformance": "Conformance of others",
+    "kernels": "Kernels, measured",
+    "repeat": "Environment, and how to repeat",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """All that the page shows.
+
+    Attributes:
+        evidence: by stage (``stages.gather``).
+        claims: records of ``claims_table``.
+        pictures: figures, each with its PNG file.
+        conformance: reports on other implementations.
+        false_alarms: the search among correct implementations; None if its file is not here.
+        measurements: result files of the kernel benchmark.
+        environment: machine and versions.
+        scale: of the figures.
+        written: when the page was made, as it is to be printed.
+    """
+
+    evidence: dict[str, Evidence]
+    claims: Sequence[dict[str, Any]]
+    pictures: Sequence[tuple[PaperFigure, Path]]
+    conformance: Sequence[dict[str, Any]]
+    false_alarms: dict[str, Any] | None
+    measurements: Sequence[dict[str, Any]]
+    environment: dict[str, str]
+    scale: str
+    written: str
+
+
+def render_page(content: Content) -> str:
+    """The page as HTML. The same content gives the same page.
+
+    Raises:
+        OSError: a picture can't be read.
+    """
+    jinja = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    jinja.filters |= {"number": number, "p_value": p_value, "cell": cell}
+    checks, check_rows = views.checks(content.evidence)
+    falsehoods = found_false(content.evidence)
+    return jinja.get_template("page.html.jinja").render(
+        css=(FOLDER / "page.css").read_text(),
+        sections=SECTIONS,
+        anchors=anchors(content),
+        summary=summary(content, falsehoods),
+        falsehoods=falsehoods,
+        evidence=content.evidence,
+        claims=content.claims,
+        headline=headline,
+        pictures=[picture(figure, file, content.claims) for figure, file in content.pictures],
+        checks=checks,
+        check_rows=check_rows,
+        alarms=content.false_alarms,
+        kills=views.kills(content.evidence["mutants"].result),
+        conformance=[views.conformance(item) for item in content.conformance],
+        measurements=[views.measurement(item) for item in content.measurements],
+        environment=content.environment,
+        scale=content.scale,
+        written=content.written,
+    )
+
+
+def summary(content: Content, falsehoods: Sequence[str]) -> str:
+    """The verdict in one paragraph of counts."""
+    verdicts = Counter(claim["verdict"] for claim in content.claims)
+    in_words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items(), key=lambda x: -x[1]))
+    theorems = content.evidence["proofs"].result
+    held = sum(row["holds"] for row in theorems)
+    checks, rows = views.checks(content.evidence)
+    cells = [row.outcome for check in checks for row in check.rows if row.outcome != "skipped"]
+    kills = content.evidence["mutants"].result["mutants"]
+    counted = [row for row in kills if not row["equivalent"]]
+    found = sum(bool(row["killed_by"]) for row in counted)
+    return (
+        f"{len(content.claims)} claims were decided by measurement: {in_words}. "
+        f"{held} of {len(theorems)} theorems hold, each re-checked by machine. {len(rows)} properties were tried on "
+        f"{len(checks)} implementations of ours: {cells.count('holds')} of {len(cells)} checks hold. "
+        f"{found} of {len(counted)} planted bugs were found. "
+        + ("Something was found false:" if falsehoods else "Nothing was found false.")
+    )
+
+
+def anchors(content: Content) -> set[str]:
+    """The ids that other parts of the page may link to."""
+    return (
+        {f"claim-{claim['id']}" for claim in content.claims}
+        | {f"figure-{figure.name}" for figure, _ in content.pictures}
+        | {f"theorem-{row['id']}" for row in content.evidence["proofs"].result}
+        | {f"property-{row.id}" for row in views.checks(content.evidence)[1]}
+    )
+
+
+def picture(figure: PaperFigure, file: Path, claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A figure with its PNG in base64, its size in pixels of the page, and the claims that its table decides."""
+    with Image.open(file) as image:
+        width, height = image.size
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "caption": figure.caption,
+        "beside": figure.beside,
+        "alt": f"{figure.title}. {figure.caption.partition('. ')[0].rstrip('.')}.",
+        "base64": base64.b64encode(file.read_bytes()).decode(),
+        "width": width,
+        "height": height,
+        "claims": [claim["id"] for claim in claims if figure.name in claim["figures"]],
+    }
+
+
+def headline(claim: dict[str, Any]) -> str:
+    """A claim's first measurement with its interval, and where it was taken."""
+    if not claim["checks"]:
+        return "–"
+    check = claim["checks"][0]
+    interval = "" if check["low"] is None else f" ({number(check['low'])} to {number(check['high'])})"
+    return f"{number(check['value'])}{interval} {check['unit']}, {check['setting']}"
+
+
+def p_value(value: float | None) -> str:
+    """Two digits; a dash for an exact check."""
+    if value is None:
+        return "–"
+    return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"
+
+
+def cell(value: object) -> str:
+    """A cell of a table of measurements: numbers to four digits, whole ones in full."""
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
