@@ -7,8 +7,20 @@ what they do, ``torch_backend.py`` is the one to read.
 
 from gpu_impl.backend import Backend
 from gpu_impl.layout import Layout, scales_of
-from gpu_impl.one_bit_adam import OneBitAdam, Stats
+from gpu_impl.one_bit_adam import OneBitAdam
+from gpu_impl.resize import resize_state_dicts
 from gpu_impl.select import BACKENDS, get_backend
+from gpu_impl.stats import Stats
 from gpu_impl.step_scalars import step_scalars
 
-__all__ = ["BACKENDS", "Backend", "Layout", "OneBitAdam", "Stats", "get_backend", "scales_of", "step_scalars"]
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "Layout",
+    "OneBitAdam",
+    "Stats",
+    "get_backend",
+    "resize_state_dicts",
+    "scales_of",
+    "step_scalars",
+]

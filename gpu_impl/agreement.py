@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from gpu_impl.collectives import Collectives
+from gpu_impl.flat_params import local
+
+if TYPE_CHECKING:
+    from gpu_impl.one_bit_adam import OneBitAdam
 
 
 class WorkersDisagreeError(RuntimeError):
@@ -38,6 +42,7 @@ def agree(collectives: Collectives, facts: Mapping[str, Any]) -> None:
 
 
 PARAMETER_VALUES = "the values of the parameters (a checksum)"
+SHARED_STATE = "variance and momentum (a checksum)"
 
 ADVICE = {
     PARAMETER_VALUES: "; before the first step send rank 0's to all, with torch.distributed.broadcast(p.data, "
@@ -53,3 +58,27 @@ def checksum(tensors: Iterable[Tensor]) -> int:
         for part in flat.split(2**24):  # what has to cross from a device at once
             total = zlib.crc32(part.cpu().view(torch.uint8).numpy().data, total)
     return total
+
+
+def facts_of(optimizer: OneBitAdam) -> dict[str, Any]:
+    """What the workers of an optimizer must agree on, in the order in which it is told."""
+    facts: dict[str, Any] = {"backend": optimizer.backend, **optimizer.settings}
+    facts["the number of parameter groups"] = len(optimizer.param_groups)
+    for k, group in enumerate(optimizer.param_groups):
+        where = f" of group {k}" if len(optimizer.param_groups) > 1 else ""
+        for name in ("lr", "betas", "eps", "weight_decay"):
+            facts[name + where] = float(group[name]) if isinstance(group[name], Tensor) else group[name]
+        facts[f"the number of parameters{where}"] = len(group["params"])
+        for j, param in enumerate(group["params"]):
+            values = local(param)
+            facts[f"the shape of parameter {j}{where}"] = tuple(values.shape)
+            facts[f"the dtype of parameter {j}{where}"] = str(values.dtype)
+            facts[f"requires_grad of parameter {j}{where}"] = param.requires_grad
+    facts["the phase"] = optimizer.phase
+    facts["the number of applied steps"] = optimizer.steps
+    facts[PARAMETER_VALUES] = checksum(local(p) for group in optimizer.param_groups for p in group["params"])
+    if optimizer.steps:
+        warm = optimizer.phase == "warm-up"
+        shared = [(bucket.variance, bucket.momentum if warm else bucket.shared) for _, bucket in optimizer.pairs()]
+        facts[SHARED_STATE] = checksum(tensor for pair in shared for tensor in pair)
+    return facts

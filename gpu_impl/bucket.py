@@ -170,6 +170,38 @@ class Bucket:
 
     # --- what it knows ---
 
+    def tensors(self, *, frozen: bool) -> dict[str, Tensor]:
+        """All that a resumed run needs beside the parameters, by name; the tensors themselves, not copies."""
+        names = ["momentum", "variance"]
+        if frozen:
+            names += ["live", "u_scale", "w", "w_scale", "shared", "ignored"]
+        kept = {name: getattr(self, name) for name in names}
+        if self.carried is not None:
+            kept["carried"] = self.carried
+        if self.flat.is_narrow:
+            kept["master"] = self.flat.master
+        return kept
+
+    def expected(self, *, frozen: bool, carried: bool) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+        """Names, shapes and dtypes of a state that fits this bucket."""
+        dim, rows = (self.layout.dim,), (self.layout.n_chunks, self.layout.row_bytes)
+        kinds = {"momentum": (dim, F32), "variance": (dim, F32)}
+        if frozen:
+            part = (self.layout.part_dim(self.collectives.rank),)
+            kinds |= {"live": ((self.layout.n_chunks,), I64), "u_scale": ((1,), F32), "w": (part, F32)}
+            kinds |= {"w_scale": ((1,), F32), "shared": (rows, torch.uint8), "ignored": ((1,), I64)}
+        kinds |= {"carried": (dim, F32)} if carried else {}
+        return kinds | ({"master": (dim, F32)} if self.flat.is_narrow else {})
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Copy in what :meth:`tensors` of an equal bucket gave."""
+        self._allocate_exchange()
+        carried = tensors.get("carried")
+        self.carried = None if carried is None else carried.clone().to(self.momentum.device)
+        for name, target in self.tensors(frozen="w" in tensors).items():
+            target.copy_(tensors[name])
+        self.reply.copy_(self.shared[self.collectives.rank])
+
     def momentum_D(self, *, is_compressed: bool) -> Tensor:
         """m-bar (D,), a copy, 0 where dead; ``is_compressed``: at least one compressed step was applied."""
         if self.carried is not None:
@@ -185,6 +217,11 @@ class Bucket:
     def server_error_C(self) -> Tensor:
         """This worker's chunk of delta-bar (d,), after the freeze."""
         return error_of(self.w, self.w_scale)
+
+    @property
+    def dead(self) -> int:
+        """Dead coordinates after the freeze, padding not counted."""
+        return self.flat.numel - int(self.live.sum())
 
     def variance_norm(self) -> Tensor:
         """Norm ||v||_1 (1,) in float64, during the warm-up."""

@@ -1,8 +1,8 @@
 """Some parameters as one flat buffer: where each lies, how gradients come in, and how updates get back to the model.
 
 A plain parameter's ``.data`` becomes a view of the flat buffer, so an update needs no copy. The local shard of a
-DTensor belongs to its framework (FSDP2): it is copied in before a step and out after it. Parameters of 16 bits have a float32
-master copy, which the kernels update; the model sees it rounded.
+DTensor belongs to its framework (FSDP2): it is copied in before a step and out after it. Parameters of 16 bits have a
+float32 master copy, which the kernels update; the model sees it rounded.
 """
 
 from __future__ import annotations

@@ -10,26 +10,28 @@ A step is, bucket by bucket, with the communication of one bucket under way whil
 
 from __future__ import annotations
 
+import copy
 import logging
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
 from torch.optim.optimizer import Optimizer, ParamsT
 
-from gpu_impl.agreement import PARAMETER_VALUES, agree, checksum
+from gpu_impl.agreement import agree, facts_of
 from gpu_impl.bucket import Bucket, Group
 from gpu_impl.collectives import Collectives
 from gpu_impl.flat_params import FlatParams, local, partition
 from gpu_impl.freeze_rule import FreezeRule
 from gpu_impl.hyperparameters import check_group, check_settings
+from gpu_impl.optimizer_state import check, pack, unpack
 from gpu_impl.select import get_backend
 from gpu_impl.sharding import shard_groups
+from gpu_impl.stats import Stats, stats_of
 from gpu_impl.step_scalars import N_SCALARS
 
 logger = logging.getLogger("onebit")
@@ -42,35 +44,6 @@ DEFAULT_VARIANCE_FLOOR = 1e-3
 
 DEFAULT_BUCKET_ELEMENTS = 2**24
 """Elements of a bucket: large enough for the network's bandwidth, small enough that several overlap."""
-
-
-@dataclass(frozen=True)
-class Stats:
-    """How a run is doing; the numbers of this worker.
-
-    Attributes:
-        phase: "warm-up", "frozen" (the variance is; nothing has been compressed yet) or "compressed".
-        step: applied steps t.
-        skipped_steps: steps skipped because a gradient was not finite on some worker [C8].
-        frozen_at: T_w, once the variance is frozen.
-        bytes_sent: bytes that this worker has sent so far.
-        bytes_last_step: of these, in the last step.
-        worker_error_norm: norm of this worker's pending errors delta_i.
-        server_error_norm: norm of the chunks of delta-bar that this worker serves.
-        dead_coordinates: coordinates without variance at the freeze, which are never updated [C6]; padding not counted.
-        ignored_gradients: how often a non-zero gradient of this worker arrived at one of them.
-    """
-
-    phase: str
-    step: int
-    skipped_steps: int
-    frozen_at: int | None
-    bytes_sent: int
-    bytes_last_step: int
-    worker_error_norm: float
-    server_error_norm: float
-    dead_coordinates: int
-    ignored_gradients: int
 
 
 class OneBitAdam(Optimizer):
@@ -120,7 +93,7 @@ class OneBitAdam(Optimizer):
         lr_warmup_steps: int = 0,
         bucket_elements: int = DEFAULT_BUCKET_ELEMENTS,
     ) -> None:
-        self.settings: dict[str, Any] = {
+        settings = {
             "freeze_step": freeze_step,
             "scale": scale,
             "variance_floor": variance_floor,
@@ -129,19 +102,22 @@ class OneBitAdam(Optimizer):
             "lr_warmup_steps": lr_warmup_steps,
             "bucket_elements": bucket_elements,
         }
-        check_settings(self.settings)
-        self.backend, self.process_group = backend, process_group
+        check_settings(settings)
+        self._begin(settings, backend, process_group)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    def _begin(self, settings: dict[str, Any], backend: str, process_group: dist.ProcessGroup | None) -> None:
+        self.settings, self.backend, self.process_group = settings, backend, process_group
         self.phase, self.frozen_at = WARM_UP, None
+        self.freeze_rule = FreezeRule(settings["freeze_step"], settings["lr_warmup_steps"])
         self._groups_buckets: list[list[Bucket]] = []  # one list for each parameter group
-        self._left_out: list[Tensor] = []
+        self._left_out: list[Tensor] = []  # parameters that need no gradient
         self._collectives: Collectives | None = None
         self._agreed = False
         self._broken = ""
         self._calls = 0  # steps asked for; those not applied were skipped
         self._applied = torch.zeros((), dtype=torch.float64)  # on the device: nobody waits for it
         self._bytes_before = 0
-        self._freeze_rule = FreezeRule(freeze_step, lr_warmup_steps)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group, at any time before the freeze; its m and v begin at 0.
@@ -180,27 +156,21 @@ class OneBitAdam(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self.prepare()
-        with self._whole_or_broken():
-            self._step()
+        self.take_over()
+        if not self._agreed:
+            agree(self.collectives, facts_of(self))
+            self._agreed = True
+        self._step()
         return loss
 
-    def prepare(self) -> None:
-        """What the first step does before it starts: take the parameters over, compare the workers. Otherwise nothing.
-
-        Raises:
-            WorkersDisagreeError: settings, shapes or parameters differ between workers.
-        """
-        if self._broken:
-            raise RuntimeError(self._broken)
+    def take_over(self) -> None:
+        """Lay the parameters into flat buffers, where that has not been done: at the first step, or to save or load."""
         while len(self._groups_buckets) < len(self.param_groups):
             group = self.param_groups[len(self._groups_buckets)]
             self._groups_buckets.append(self._make_buckets(group))
-        if not self._agreed:
-            agree(self.collectives, self._facts())
-            self._agreed = True
 
     def _step(self) -> None:
+        self._check_whole()
         unscale, found_inf = self._loss_scale()
         self._bytes_before = self.collectives.bytes_sent
         for _, bucket in self.pairs():
@@ -209,17 +179,18 @@ class OneBitAdam(Optimizer):
             raise RuntimeError("a parameter got a gradient that needed none at the first step: add it as a new group")
         factor = self._gradient_factor(unscale, found_inf)
         self._calls += 1
-        if self._is_settled:
-            self._compressed_step(factor, unscale)
-            self._applied += torch.isfinite(factor)
-        elif bool(torch.isfinite(factor)):
-            if self.phase == WARM_UP:
-                self._warm_up_step(factor, unscale)
-            else:
+        with self._whole_or_broken():
+            if self._is_settled:
                 self._compressed_step(factor, unscale)
-                self.phase = COMPRESSED
-            self._applied += 1
-            self._freeze_if_due()
+                self._applied += torch.isfinite(factor)
+            elif bool(torch.isfinite(factor)):
+                if self.phase == WARM_UP:
+                    self._warm_up_step(factor, unscale)
+                else:
+                    self._compressed_step(factor, unscale)
+                    self.phase = COMPRESSED
+                self._applied += 1
+                self._freeze_if_due()
 
     @property
     def _is_settled(self) -> bool:
@@ -243,12 +214,12 @@ class OneBitAdam(Optimizer):
         table = self.collectives.table(torch.cat([square, square.new_tensor([self._settings_checksum()])]))
         squares, settings = table.unbind(dim=1)
         if (device.type == "cpu" or not self._is_settled) and bool((settings != settings[0]).any()):
-            agree(self.collectives, self._facts())  # raises, and says which
-        factor = torch.where(torch.isfinite(squares).all(), 1.0, float("nan"))
+            agree(self.collectives, facts_of(self))  # raises, and says which
+        factor = torch.ones_like(squares[0])
         if self.settings["max_grad_norm"] is not None:
             norm = squares.mean().sqrt()
             factor = torch.where(norm > self.settings["max_grad_norm"], self.settings["max_grad_norm"] / norm, factor)
-        return factor.double()
+        return torch.where(torch.isfinite(squares).all(), factor, float("nan"))
 
     def _warm_up_step(self, factor: Tensor, unscale: Tensor | None) -> None:
         pending = [bucket.begin_average(unscale) for _, bucket in self.pairs()]
@@ -281,17 +252,18 @@ class OneBitAdam(Optimizer):
             return
         t = self.steps
         norm = None
-        if self._freeze_rule.needs_norm:
+        if self.freeze_rule.needs_norm:
             norms = [bucket.variance_norm().to(self.device) for _, bucket in self.pairs()]
             norm = float(self._sum_over_shards(torch.stack(norms).sum(dim=0)))
-        if not self._freeze_rule.is_due(t, norm, max(group["betas"][1] for group in self.param_groups)):
+        if not self.freeze_rule.is_due(t, norm, max(group["betas"][1] for group in self.param_groups)):
             return
         for group, bucket in self.pairs():
             correction = self._corrections(group, t)[1]
             bucket.freeze(group, self.settings["variance_floor"], correction)
         self.phase, self.frozen_at = FROZEN, t
-        total = sum(bucket.flat.numel for _, bucket in self.pairs())
-        logger.info("variance frozen after step %d; %d of %d coordinates are dead", t, self._dead(), total)
+        sizes = [(bucket.dead, bucket.flat.numel) for _, bucket in self.pairs()]
+        dead, total = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
+        logger.info("variance frozen after step %d; %d of %d coordinates are dead", t, dead, total)
 
     # --- small parts ---
 
@@ -308,13 +280,23 @@ class OneBitAdam(Optimizer):
         return local(self.param_groups[0]["params"][0]).device
 
     @property
+    def skipped_steps(self) -> int:
+        """Steps that were skipped for a gradient that was not finite [C8]. Waits for the device."""
+        return self._calls - self.steps
+
+    @property
+    def bytes_last_step(self) -> int:
+        """Bytes that this worker sent in the last step."""
+        return self.collectives.bytes_sent - self._bytes_before
+
+    @property
     def steps(self) -> int:
         """Applied steps t. Waits for the device."""
         return int(self._applied)
 
     def pairs(self) -> Iterator[tuple[Group, Bucket]]:
-        """Every bucket with its parameter group."""
-        for group, buckets in zip(self.param_groups, self._groups_buckets, strict=True):
+        """Every bucket with its parameter group; those of a group that was just added come with the next step."""
+        for group, buckets in zip(self.param_groups, self._groups_buckets, strict=False):
             for bucket in buckets:
                 yield group, bucket
 
@@ -365,35 +347,9 @@ class OneBitAdam(Optimizer):
         ]
         return zlib.crc32(repr(values).encode())
 
-    def _facts(self) -> dict[str, Any]:
-        """What the workers must agree on."""
-        facts: dict[str, Any] = {"backend": self.backend, **self.settings}
-        facts["the number of parameter groups"] = len(self.param_groups)
-        for k, group in enumerate(self.param_groups):
-            where = f" of group {k}" if len(self.param_groups) > 1 else ""
-            for name in ("lr", "betas", "eps", "weight_decay"):
-                value = group[name]
-                facts[f"{name}{where}"] = float(value) if isinstance(value, Tensor) else value
-            facts[f"the number of parameters{where}"] = len(group["params"])
-            for j, param in enumerate(group["params"]):
-                values = local(param)
-                facts[f"the shape of parameter {j}{where}"] = tuple(values.shape)
-                facts[f"the dtype of parameter {j}{where}"] = str(values.dtype)
-                facts[f"requires_grad of parameter {j}{where}"] = param.requires_grad
-        facts["the phase"] = self.phase
-        facts["the number of applied steps"] = self.steps
-        facts[PARAMETER_VALUES] = checksum(local(p) for group in self.param_groups for p in group["params"])
-        if self.steps:
-            facts["the momentum, variance or shared message (a checksum)"] = checksum(
-                tensor
-                for _, bucket in self.pairs()
-                for tensor in (bucket.variance, bucket.momentum if self.phase == WARM_UP else bucket.shared)
-            )
-        return facts
-
-    def _dead(self) -> int:
-        """Dead coordinates, padding not counted."""
-        return sum(bucket.flat.numel - int(bucket.live.sum()) for _, bucket in self.pairs())
+    def _check_whole(self) -> None:
+        if self._broken:
+            raise RuntimeError(self._broken)
 
     @contextmanager
     def _whole_or_broken(self) -> Iterator[None]:
@@ -409,19 +365,78 @@ class OneBitAdam(Optimizer):
 
     def stats(self) -> Stats:
         """How the run is doing, as this worker sees it. Waits for the device; sends nothing."""
-        frozen, compressed = self.phase != WARM_UP, self.phase == COMPRESSED
-        buckets = [bucket for _, bucket in self.pairs()] if self._groups_buckets else []
-        worker = [bucket.worker_error_D().double().square().sum() for bucket in buckets if compressed]
-        server = [bucket.server_error_C().double().square().sum() for bucket in buckets if frozen]
-        return Stats(
-            phase=self.phase,
-            step=self.steps,
-            skipped_steps=self._calls - self.steps,
-            frozen_at=self.frozen_at,
-            bytes_sent=self.collectives.bytes_sent,
-            bytes_last_step=self.collectives.bytes_sent - self._bytes_before,
-            worker_error_norm=sum(float(square) for square in worker) ** 0.5,
-            server_error_norm=sum(float(square) for square in server) ** 0.5,
-            dead_coordinates=self._dead() if frozen else 0,
-            ignored_gradients=sum(int(bucket.ignored) for bucket in buckets),
-        )
+        return stats_of(self)
+
+    # --- checkpoints ---
+
+    def state_dict(self) -> dict[str, Any]:
+        """This worker's state, copied: tensors, numbers, strings, lists and dicts, safe for ``weights_only=True``.
+
+        Every worker saves its own, beside the model's. ``state["onebit"]`` names rank and number of workers and has a
+        checksum; ``param_groups`` is as in any optimizer.
+
+        Raises:
+            RuntimeError: the last step ended in the middle.
+        """
+        self._check_whole()
+        self.take_over()
+        self.state["onebit"] = pack(self)  # pyright: ignore[reportArgumentType] - torch allows keys that are no tensors
+        try:
+            return super().state_dict()
+        finally:
+            self.state.clear()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a :meth:`state_dict` of the same rank of as many workers. The model's parameters come apart.
+
+        Raises:
+            ValueError: it is damaged, of another kind, or does not fit; then nothing is changed.
+        """
+        if not isinstance(state_dict, dict):
+            raise ValueError(f"a state_dict must be a dict, got {type(state_dict).__name__}")
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            state_dict = hook(self, state_dict) or state_dict
+        self.take_over()
+        states, groups = state_dict.get("state"), state_dict.get("param_groups")
+        own = states.get("onebit") if isinstance(states, dict) else None
+        check(self, own, groups)
+        for group, saved in zip(self.param_groups, cast("list[Group]", groups), strict=True):
+            group.update(copy.deepcopy({name: value for name, value in saved.items() if name != "params"}))
+        unpack(self, cast("dict[str, Any]", own))
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def restore(
+        self,
+        *,
+        phase: str,
+        frozen_at: int | None,
+        steps: int,
+        skipped_steps: int,
+        bytes_sent: int,
+        variance_norms: list[float],
+    ) -> None:
+        """Set what is not in the buckets; :func:`gpu_impl.optimizer_state.unpack` calls it."""
+        self.phase, self.frozen_at = phase, frozen_at
+        self._applied.fill_(steps)
+        self._calls = steps + skipped_steps
+        self.collectives.bytes_sent = self._bytes_before = bytes_sent
+        self.freeze_rule.norms = list(variance_norms)
+        self._agreed, self._broken = False, ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.process_group is not None:
+            raise TypeError("an optimizer with a process_group can't be copied or pickled: use its state_dict()")
+        self._check_whole()
+        self.take_over()
+        return {**super().__getstate__(), "arguments": (self.settings, self.backend), "onebit": pack(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        self._begin(*state.pop("arguments"), process_group=None)
+        own = state.pop("onebit")
+        super().__setstate__(state)
+        self.take_over()
+        check(self, own, self.param_groups)
+        unpack(self, own)

@@ -14,6 +14,12 @@ from torch.distributed.tensor import DTensor, Shard
 from gpu_impl.collectives import Collectives
 
 
+def shard_coordinate(param_groups: list[dict[str, Any]]) -> list[int]:
+    """Which shard of the model this rank holds: its place in the parameters' mesh; [] if they are plain tensors."""
+    first = param_groups[0]["params"][0]
+    return list(first.device_mesh.get_coordinate() or ()) if isinstance(first, DTensor) else []
+
+
 def shard_groups(param_groups: list[dict[str, Any]], process_group: dist.ProcessGroup | None) -> list[Collectives]:
     """One group for each dimension of the mesh that the parameters are sharded over; none if they are plain tensors.
 

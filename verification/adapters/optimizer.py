@@ -1,0 +1,63 @@
+"""``gpu_impl.OneBitAdam`` as it trains: N real processes that talk by gloo, driven step by step. Needs torch."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from gpu_impl import resize_state_dicts
+from gpu_impl.worker_pool import WorkerPool
+from verification.adapters import optimizer_worker as worker
+from verification.protocol import Array, Hyper, Snapshot
+
+_RUNS = itertools.count()
+
+
+class Optimizer:
+    """One parameter in one bucket, so that D is the D of the algorithm; the ``cpu`` kernels.
+
+    The processes stay alive from one run to the next.
+    """
+
+    backend: ClassVar[str] = "cpu"
+    workers = (1, 2, 3, 4)
+
+    def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
+        self.pool, self.run = WorkerPool.of(n_workers), next(_RUNS)
+        self.pool.call(worker.start, self.run, params_D, hyper, self.backend)
+
+    def step(self, grads_ND: Array) -> None:
+        self.pool.map(worker.step, [(self.run, grad_D) for grad_D in grads_ND])
+
+    def snapshot(self) -> Snapshot:
+        seen = self.pool.call(worker.snapshot, self.run)
+        return Snapshot(
+            np.stack([row["params"] for row in seen]),
+            seen[0]["momentum"],
+            seen[0]["variance"],
+            np.stack([row["worker_error"] for row in seen]),
+            np.concatenate([row["server_error"] for row in seen]),
+            seen[0]["step"],
+        )
+
+    def save(self) -> bytes:
+        """The files of all ranks in one."""
+        file = io.BytesIO()
+        torch.save(self.pool.call(worker.save, self.run), file)
+        return file.getvalue()
+
+    def load(self, data: bytes, n_workers: int) -> None:
+        """Continue on ``n_workers`` workers; on another number than before, from the resized state [C11]."""
+        saved: list[dict[str, Any]] = torch.load(io.BytesIO(data), weights_only=True)
+        states = resize_state_dicts([row["optimizer"] for row in saved], n_workers)
+        self.pool.map(worker.load, [(self.run, {**saved[0], "optimizer": state}) for state in states])
+
+
+class TorchOptimizer(Optimizer):
+    """The same by the readable ``torch`` kernels."""
+
+    backend = "torch"
