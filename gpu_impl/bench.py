@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +33,7 @@ def kernels(
     backend: Annotated[list[str] | None, typer.Option(help="Backend; repeat for several. Default: all here.")] = None,
     grad: Annotated[str, typer.Option(help="Gradient dtype: float32, bfloat16 or float16.")] = "float32",
     rounds: Annotated[int, typer.Option(min=1, help="Timed rounds; the median counts.")] = 9,
-    peers: Annotated[bool, typer.Option(help="Time torch's Adam and the DeepSpeed sequence beside.")] = True,
+    peers: Annotated[bool, typer.Option(help="Time torch's Adam and DeepSpeed beside.")] = True,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the rows to this file.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the roofline to this file (.png, .svg, .pdf).")] = None,
@@ -49,17 +50,27 @@ def kernels(
         raise typer.BadParameter(f"--grad must be one of {', '.join(GRAD_DTYPES)}; got {grad!r}")
     names = _backends(backend, where)
 
-    console, facts, rows = Console(), environment(where), []
+    console, facts, rows, missing = Console(), environment(where), list[Row](), list[dict[str, object]]()
     console.print(f"{facts['device']}, {facts['threads']} CPU threads, torch {facts['torch']}", highlight=False)
-    for dim in dims:
-        for n in n_list:
-            new = measure(dim, n, names, where, grad_dtype=GRAD_DTYPES[grad], rounds=rounds, peers=peers)
-            console.print(table_of(new))
-            rows += new
-    if json_file:
-        write(json_file, json.dumps({"environment": facts, "rows": [row.as_dict() for row in rows]}, indent=1))
-    if csv_file:
-        write(csv_file, csv_of(rows, facts))
+    for dim, n in product(dims, n_list):
+        try:
+            with console.status(f"D = {dim:,}, N = {n}"):
+                new, absent = measure(dim, n, names, where, grad_dtype=GRAD_DTYPES[grad], rounds=rounds, peers=peers)
+        except MemoryError as error:
+            console.print(f"D = {dim:,}, N = {n} {error}", highlight=False)
+            continue
+        console.print(table_of(new))
+        for name, reason in absent.items():
+            console.print(f"{name.replace('/', ', ')}: {reason}", highlight=False)
+        rows += new
+        missing += [{"dim": dim, "n_workers": n, "row": name, "reason": why} for name, why in absent.items()]
+        if json_file:  # after each, so that an interrupted run keeps what it has
+            record = {"environment": facts, "rows": [row.as_dict() for row in rows], "missing": missing}
+            write(json_file, json.dumps(record, indent=1))
+        if csv_file:
+            write(csv_file, csv_of(rows, facts))
+    if not rows:
+        raise typer.BadParameter("--log2-dim: none of these sizes fits into the free memory")
     if picture:
         try:
             draw_roofline(rows, picture, f"{facts['device']}, {facts['date'][:10]}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -18,6 +19,8 @@ HUGE_PAGE = 2 * 2**20
 
 SMALLEST = 2 * HUGE_PAGE
 """Bytes; what is smaller stays in the caches, and rounding it to whole huge pages would waste more than it saves."""
+
+CONSENT = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def flat_buffer(n_elements: int, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Tensor:
@@ -33,6 +36,16 @@ def flat_buffer(n_elements: int, dtype: torch.dtype = torch.float32, device: tor
         except OSError:  # a kernel without huge pages, or no memory: torch has the better message for that
             pass
     return torch.zeros(n_elements, dtype=dtype, device=device)
+
+
+def gives_huge_pages(device: torch.device) -> bool:
+    """Whether a large ``flat_buffer`` on ``device`` lies on huge pages, as far as the kernel's setting tells."""
+    if device.type != "cpu" or sys.platform != "linux":
+        return False
+    try:
+        return "[never]" not in CONSENT.read_text(encoding="ascii")
+    except OSError:  # a kernel without them
+        return False
 
 
 def _on_huge_pages(n_elements: int, dtype: torch.dtype, n_bytes: int) -> Tensor:

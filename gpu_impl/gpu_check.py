@@ -176,7 +176,7 @@ def main(arguments: Sequence[str]) -> int:
     def benchmark() -> Outcome:
         for exponent in (20, 24, 26, 28):
             for n_workers in (2, 8, 64) if exponent == 28 else (8,):
-                rows.extend(measure(2**exponent, n_workers, ["triton", "triton-v1", "torch"], device))
+                rows.extend(measure(2**exponent, n_workers, ["triton", "triton-v1", "torch"], device)[0])
         return judge(rows, facts["device"])
 
     checks: dict[str, Callable[[], Outcome]] = {

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
 import torch
 
-from gpu_impl.backend import Backend
 from gpu_impl.byte_floor import byte_floor
-from gpu_impl.layout import Layout, scales_of
-from gpu_impl.peers import Buffers, DeepSpeedSequence, torch_adam
-from gpu_impl.select import get_backend
-from gpu_impl.step_scalars import step_scalars
+from gpu_impl.contestants import contestants
 from gpu_impl.timing import time_interleaved
-
-KERNELS = ("compress", "server", "apply", "step", "adam", "gradient_norm")
 
 
 @dataclass(frozen=True)
@@ -30,7 +25,7 @@ class Row:
         backend: backend or peer.
         seconds: median; ``low`` and ``high`` are the 20 % and 80 % quantiles.
         floor_bytes: bytes an element that must move.
-        spent_bytes: the time in bytes an element, at the copy bandwidth of the same run.
+        spent_bytes: the time in bytes an element, at the copy bandwidth of the same run, on our kind of memory.
         ratio: spent_bytes / floor_bytes.
         gigabytes_per_second: floor_bytes moved, over the time.
     """
@@ -62,36 +57,21 @@ def measure(
     grad_dtype: torch.dtype = torch.float32,
     rounds: int = 9,
     peers: bool = True,
-) -> list[Row]:
-    """All rows for one D and one N, timed interleaved."""
-    torch.manual_seed(0)
-    grad = torch.randn(dim, device=device).to(grad_dtype)
-    buffers = Buffers(
-        params=torch.randn(dim, device=device),
-        grad=grad,
-        momentum=torch.randn(dim, device=device),
-        variance=torch.rand(dim, device=device) + 0.1,
-    )
-    target = torch.empty(dim, device=device)
-    calls: dict[str, Callable[[], object]] = {
-        "copy/torch": lambda: target.copy_(buffers.params),
-        "scale_in_place/torch": lambda: target.mul_(1.0),
-    }
-    for name in backends:
-        for kernel, call in kernel_calls(get_backend(name, device), buffers, n_workers).items():
-            calls[f"{kernel}/{name}"] = call
-    if peers:
-        calls["adam/torch.optim fused"] = torch_adam(buffers, fused=True)
-        calls["adam/torch.optim foreach"] = torch_adam(buffers, fused=False)
-        if dim % (8 * n_workers) == 0 and grad_dtype == torch.float32:
-            calls["step/DeepSpeed sequence"] = DeepSpeedSequence(buffers, n_workers)
-    samples = time_interleaved(calls, device, rounds)
+) -> tuple[list[Row], dict[str, str]]:
+    """All rows for one D and one N, timed interleaved; and who is missing ("kernel/backend"), with the reason.
+
+    Raises:
+        MemoryError: not even our own buffers fit.
+    """
+    with ExitStack() as stack:
+        found = contestants(dim, n_workers, backends, device, grad_dtype=grad_dtype, peers=peers, stack=stack)
+        samples = time_interleaved(found.calls, device, rounds)
 
     copy_bandwidth = byte_floor("copy", n_workers) * dim / samples["copy/torch"].median
     rows = []
     for name, sample in samples.items():
         kernel, backend = name.split("/", 1)
-        grad_bytes = 4 if backend.startswith("torch.optim") else grad.element_size()
+        grad_bytes = 4 if backend.startswith("torch.optim") else grad_dtype.itemsize
         floor = byte_floor(kernel, n_workers, grad_bytes=grad_bytes)
         spent = sample.median * copy_bandwidth / dim
         rows.append(
@@ -110,45 +90,4 @@ def measure(
                 gigabytes_per_second=floor * dim / sample.median / 1e9,
             )
         )
-    return rows
-
-
-def kernel_calls(backend: Backend, buffers: Buffers, n_workers: int) -> dict[str, Callable[[], object]]:
-    """The kernels on one worker's share, as functions without arguments, on the memory of all contestants."""
-    dim, device = buffers.params.shape[0], buffers.params.device
-    layout = Layout(dim, n_workers)
-    shared, message = layout.message(device), layout.message(device)
-    shared.random_(0, 256)
-    scales_of(shared).fill_(0.5)
-    received = shared.clone()
-    w = torch.randn(layout.part_dim(0), device=device)
-    u_scale, w_scale = torch.full((1,), 0.5, device=device), torch.full((1,), 0.5, device=device)
-    live = torch.tensor([layout.part_dim(j) for j in range(n_workers)], device=device)
-    ignored = torch.zeros(1, dtype=torch.int64, device=device)
-    norm = torch.zeros(1, dtype=torch.float64, device=device)
-    reply = layout.message(device)[0]
-    scalars = step_scalars(1e-3, device=device)
-
-    def compress() -> None:
-        u = buffers.momentum
-        backend.compress(buffers.grad, u, u_scale, shared, message, live, ignored, scalars, layout=layout, beta1=0.9)
-
-    def server() -> None:
-        backend.server(received, w, w_scale, reply, live, scalars, layout=layout, chunk=0)
-
-    def apply() -> None:
-        backend.apply(buffers.params, buffers.variance, shared, scalars, layout=layout)
-
-    def step() -> None:
-        compress()
-        server()
-        apply()
-
-    def adam() -> None:
-        x, m, v = buffers.params, buffers.momentum, buffers.variance
-        backend.adam(x, m, v, buffers.grad, scalars, beta1=0.9, beta2=0.999, eps=1e-8)
-
-    def gradient_norm() -> None:
-        backend.gradient_norm(buffers.grad, norm)
-
-    return dict(zip(KERNELS, (compress, server, apply, step, adam, gradient_norm), strict=True))
+    return rows, found.missing

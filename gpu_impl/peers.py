@@ -16,7 +16,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Buffers:
-    """One worker's share of a step: all contestants work on the same memory."""
+    """One worker's share of a step, (D,) each."""
 
     params: Tensor
     grad: Tensor

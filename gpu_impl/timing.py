@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
+from typing import Protocol, runtime_checkable
 
 import torch
+
+from gpu_impl.flat_buffer import gives_huge_pages
 
 SHORTEST_SAMPLE = 1e-3
 """Seconds; shorter calls are repeated within a sample."""
@@ -26,11 +29,26 @@ class Sample:
     high: float
 
 
+@runtime_checkable
+class KeepsTime(Protocol):
+    """A contestant in another process: it measures its own seconds."""
+
+    def __call__(self) -> object: ...
+
+    def seconds(self, repeats: int) -> float:
+        """Seconds of so many calls."""
+        ...
+
+
 def time_interleaved(
     contestants: dict[str, Callable[[], object]], device: torch.device, rounds: int
 ) -> dict[str, Sample]:
     """Each round times every contestant once, after one untimed call of each."""
-    seconds_of = _cuda_seconds if device.type == "cuda" else _cpu_seconds
+    clock = _cuda_seconds if device.type == "cuda" else _cpu_seconds
+
+    def seconds_of(call: Callable[[], object], repeats: int) -> float:
+        return call.seconds(repeats) if isinstance(call, KeepsTime) else clock(call, repeats)
+
     repeats: dict[str, int] = {}
     for name, call in contestants.items():
         call()
@@ -77,6 +95,7 @@ def environment(device: torch.device) -> dict[str, str]:
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name(),
         "threads": str(torch.get_num_threads()),
+        "huge_pages": "on request" if gives_huge_pages(device) else "none",
         "cuda": str(torch.version.cuda) if device.type == "cuda" else "",
         "python": platform.python_version(),
         **versions,
