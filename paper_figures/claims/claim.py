@@ -5,8 +5,8 @@ A claim is measured by several checks, each in one setting (a problem, a hyper-p
 1. A check with a p-value tests a null hypothesis under which the claim is *false*, and holds only if that is rejected
    at ``ALPHA`` after Holm's correction over all such checks of all claims. A check without one is exact: a proved
    bound, a count, an arithmetic identity.
-2. Not reproduced, if a required check fails or none holds. Reproduced, if all hold. With conditions, if only settings
-   fail that are not required: these are the conditions under which the claim does not hold.
+2. Not reproduced, if a required check fails, or every one that is not required. Reproduced, if all hold. With
+   conditions, if some settings fail: these are the conditions under which the claim does not hold.
 """
 
 from __future__ import annotations
@@ -118,13 +118,15 @@ def decide(checks: list[Check], holds: list[bool]) -> tuple[Verdict, str]:
     """Verdict and the sentence that says why; ``holds`` has one entry a check."""
     good = [check for check, held in zip(checks, holds, strict=True) if held]
     bad = [check for check, held in zip(checks, holds, strict=True) if not held]
-    if any(check.required for check in bad) or not good:
+    settings_fail = bad and all(check.required for check in good)
+    if settings_fail or any(check.required for check in bad):
         verdict = Verdict.NOT_REPRODUCED
     elif bad:
         verdict = Verdict.CONDITIONS
     else:
         verdict = Verdict.REPRODUCED
     bad.sort(key=lambda check: not check.required)
+    good.sort(key=lambda check: check.required)
     parts = [f"{word}: {listed(some)}." for word, some in (("Fails", bad), ("Holds", good)) if some]
     return verdict, " ".join(parts)
 

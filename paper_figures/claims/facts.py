@@ -104,14 +104,25 @@ def broken(facts: Facts, report: str, properties: Iterable[str] | None = None) -
     return [name for name in wanted if not checked[name]], len(wanted)
 
 
-def at_freeze(table: pd.DataFrame, label: str) -> int:
-    """The last recorded step before the variance of ``label`` is frozen.
+def freeze_step(table: pd.DataFrame, label: str) -> int:
+    """The first recorded step at which the variance of ``label`` is frozen, in all seeds.
 
     Raises:
-        EvidenceError: it never is, or always was.
+        EvidenceError: it never is.
     """
-    rows = table[table["label"] == label]
-    warm = rows.loc[rows["frozen"] == 0, "step"]
-    if warm.empty or len(warm) == len(rows):
-        raise EvidenceError(f"{label!r} is never frozen, or always")
-    return int(warm.max())
+    rows = table.loc[(table["label"] == label) & (table["frozen"] == 1)]
+    if rows.empty:
+        raise EvidenceError(f"{label!r} is never frozen")
+    return int(rows.groupby("seed")["step"].min().max())
+
+
+def bytes_per_step(table: pd.DataFrame, label: str) -> float:
+    """What a worker sends in one step, at the end of the run.
+
+    Raises:
+        EvidenceError: fewer than two recorded steps.
+    """
+    sent = table.loc[table["label"] == label].groupby("step")["bytes_per_worker"].mean()
+    if len(sent) < 2:
+        raise EvidenceError(f"{label!r} has {len(sent)} recorded steps, two are needed")
+    return float((sent.iloc[-1] - sent.iloc[-2]) / (sent.index[-1] - sent.index[-2]))

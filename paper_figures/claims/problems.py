@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
-import pandas as pd
-
+from paper_figures.algorithms import ADAM, ONE_BIT
 from paper_figures.claims.claim import Facts
-from paper_figures.claims.facts import at_freeze
+from paper_figures.claims.facts import bytes_per_step, freeze_step
 from paper_figures.claims.statistics import Runs, final, whole_curve
 
 CONVERGENCE = {
@@ -30,5 +30,35 @@ def finals(facts: Facts) -> Iterator[tuple[str, Callable[[str], Runs]]]:
 def curves(facts: Facts, frozen: str) -> Iterator[tuple[str, Callable[[str], Runs]]]:
     """Each problem, with a function from a label to its mean log loss after the step at which ``frozen`` freezes."""
     for figure, (problem, column) in CONVERGENCE.items():
-        table: pd.DataFrame = facts[figure]
-        yield problem, partial(whole_curve, table, column=column, since=at_freeze(table, frozen))
+        since = freeze_step(facts[figure], frozen)
+        yield problem, partial(whole_curve, facts[figure], column=column, since=since)
+
+
+def traffic(facts: Facts) -> Iterator[Traffic]:
+    """What is sent on each problem, uncompressed and compressed."""
+    for figure, (problem, _) in CONVERGENCE.items():
+        n_workers = int(facts[figure]["n_workers"].max())
+        dense, compressed = (bytes_per_step(facts[figure], algorithm.label) for algorithm in (ADAM, ONE_BIT))
+        yield Traffic(problem, n_workers, dense, compressed)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that a worker sends in a step, as counted by the run.
+
+    Attributes:
+        problem: what it is called.
+        n_workers: N.
+        dense: by Adam, in float32: 2 (N-1)/N 4 D.
+        compressed: by 1-bit Adam after the freeze.
+    """
+
+    problem: str
+    n_workers: int
+    dense: float
+    compressed: float
+
+    @property
+    def dim(self) -> float:
+        """D, from what Adam sends."""
+        return self.dense * self.n_workers / (8 * (self.n_workers - 1))

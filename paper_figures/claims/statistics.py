@@ -32,11 +32,13 @@ class Runs:
         label: the algorithm.
         log_S: logarithm of the result (S,), diverged runs at their start.
         diverged_S: which runs diverged (S,).
+        seeds_S: their seeds (S,), by which runs are paired.
     """
 
     label: str
     log_S: Array
     diverged_S: Array
+    seeds_S: Array
 
 
 def final(table: pd.DataFrame, label: str, column: str = "loss") -> Runs:
@@ -55,8 +57,8 @@ def whole_curve(table: pd.DataFrame, label: str, column: str = "loss", *, since:
 
 def summarise(table: pd.DataFrame, label: str, column: str, part: Callable[[Any], Any]) -> Runs:
     """Mean logarithm of a part of every seed's curve, every value held below the curve's own start."""
-    logs, diverged = [], []
-    for _, rows in select(table, label).sort_values("step").groupby("seed"):
+    logs, diverged, seeds = [], [], []
+    for seed, rows in select(table, label).sort_values("step").groupby("seed"):
         curve = pd.Series(np.asarray(rows[column], float), index=rows["step"])
         start = float(curve.iloc[0])
         values = np.asarray(part(curve))
@@ -66,7 +68,8 @@ def summarise(table: pd.DataFrame, label: str, column: str, part: Callable[[Any]
             raise EvidenceError(f"{label}: {column} is not positive and finite where it is compared")
         logs.append(np.log(values).mean())
         diverged.append(lost[-1])
-    return Runs(label, np.array(logs), np.array(diverged))
+        seeds.append(seed)
+    return Runs(label, np.array(logs), np.array(diverged), np.array(seeds))
 
 
 def select(table: pd.DataFrame, label: str) -> pd.DataFrame:
@@ -140,7 +143,7 @@ def above(values_S: Array, bound: float, setting: str, *, unit: str, test: str, 
 
 def paired(candidate: Runs, baseline: Runs) -> Array:
     """Differences of logarithms, seed by seed (S,)."""
-    if len(candidate.log_S) != len(baseline.log_S):
+    if not np.array_equal(candidate.seeds_S, baseline.seeds_S):
         raise EvidenceError(f"{candidate.label!r} and {baseline.label!r} have not run with the same seeds")
     return candidate.log_S - baseline.log_S
 

@@ -22,7 +22,7 @@ def measure(facts: Facts) -> list[Check]:
     checks += [
         Check(
             setting=f"{row.network}, {row.nodes} nodes, batch {row.batch} x {row.accumulation}", value=float(row.share),
-            unit="of the step", test="more than half", bound=0.5, exact=row.share > 0.5,
+            unit="of the step", test="more than half", bound=0.5, exact=bool(row.share > 0.5),
         )
         for row in table.itertuples()
     ]  # fmt: skip

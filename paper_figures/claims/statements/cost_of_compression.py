@@ -17,19 +17,27 @@ def measure(facts: Facts) -> list[Check]:
     largest = table[(table["n_workers"] == WORKERS) & (table["dim"] == table["dim"].max())]
     checks = []
     for device, rows in largest.groupby("device"):
-        for program in (ONE_BIT_FUSED, ONE_BIT_UNFUSED):
-            spent = time_of(rows, program, "high") - time_of(rows, ADAM_FUSED, "low")
-            for network in NETWORKS:
-                bytes_per_second = fit(network).gigabits * 1e9 / 8
-                saved = 2 * (WORKERS - 1) / WORKERS * (2 - 1 / 8) * float(rows["dim"].max()) / bytes_per_second
-                checks.append(
-                    Check(
-                        setting=f"{program}, {device}, {network} at {bytes_per_second * 8e-9:.1f} Gbit/s",
-                        value=spent / saved, unit="of the time saved is spent on compressing, at most",
-                        test="80 % quantile of its time minus 20 % quantile of Adam's, below what the wire saves",
-                        bound=1.0, exact=bool(spent < saved), required=program == ONE_BIT_FUSED,
-                    )
-                )  # fmt: skip
+        dim = float(rows["dim"].max())
+        slowest = time_of(rows, ONE_BIT_FUSED, "high") - time_of(rows, ADAM_FUSED, "low")
+        fastest = time_of(rows, ONE_BIT_UNFUSED, "low") - time_of(rows, ADAM_FUSED, "high")
+        for network in NETWORKS:
+            gigabits = fit(network).gigabits
+            saved = 2 * (WORKERS - 1) / WORKERS * (2 - 1 / 8) * dim / (gigabits * 1e9 / 8)
+            where = f"{device}, {network} at {gigabits:.1f} Gbit/s"
+            checks += [
+                Check(
+                    setting=f"{ONE_BIT_FUSED}, {where}", value=slowest / saved,
+                    unit="of the time saved spent on compressing, at most",
+                    test="80 % quantile of its time - 20 % quantile of Adam's, below what the wire saves",
+                    bound=1.0, exact=bool(slowest < saved), required=True,
+                ),
+                Check(
+                    setting=f"{ONE_BIT_UNFUSED}, {where}", value=fastest / saved,
+                    unit="of the time saved spent on compressing, at least",
+                    test="20 % quantile of its time - 80 % quantile of Adam's, above what the wire saves",
+                    bound=1.0, exact=bool(fastest > saved),
+                ),
+            ]  # fmt: skip
     return checks
 
 
@@ -46,15 +54,15 @@ CLAIM = Claim(
     title="Compression pays",
     statement=(
         "On the paper's two networks, at their effective bandwidths, a compressed step saves more time on the wire "
-        "than its own arithmetic costs beyond fused Adam."
+        "than its own arithmetic costs beyond fused Adam. It takes the fused kernels: the same step written as one "
+        "operation after another costs more than it saves, as the objection says."
     ),
     where="contradicts Agarwal et al., MLSys 2022 (6 of more than 200 settings)",
     published="compression helped in 6 of more than 200 settings",
     source="seen",
     conditions=(
-        "The objection holds for compression written as one operation after another: it spends more than it saves "
-        "wherever memory is slow beside the network. The device is the one that was measured, the networks are the "
-        "paper's; nothing overlaps with the backward pass."
+        "The devices are those that were measured, the networks are the paper's; nothing overlaps with the backward "
+        "pass. The faster the memory beside the network, the less the fusion matters."
     ),
     others=("measurements",),
     theorems=("T8c", "T10b"),

@@ -26,7 +26,7 @@ def measure(facts: Facts) -> list[Check]:
                     f"{device} has {len(part)} configurations of {name}, at least {MIN_SEEDS} are needed"
                 )
             ours, theirs = (
-                Runs(label, np.log(part[label].to_numpy(float)), np.zeros(len(part), bool))
+                Runs(label, np.log(part[label].to_numpy(float)), np.zeros(len(part), bool), np.arange(len(part)))
                 for label in (ONE_BIT_FUSED, ADAM_FUSED)
             )
             checks.append(better(ours, theirs, f"{device}, {name}", of="the time of fused Adam"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
@@ -20,7 +21,7 @@ def measure(facts: Facts) -> list[Check]:
         row = largest(facts["profile"], network)
         model = fit(network)
         stage = row.step / (row.compute + model.allreduce(row, bits=1))
-        value = end_to_end_speedup(share, stage)
+        value = float(end_to_end_speedup(share, stage))
         checks.append(
             Check(
                 setting=f"{network}, {row.gpus} GPUs, batch {row.batch} x {row.accumulation}", value=value,
@@ -37,7 +38,7 @@ def largest(profile: pd.DataFrame, network: str) -> ProfileRow:
     rows = profile[(profile["network"] == network) & (profile["batch"] == 16) & (profile["accumulation"] == 1)]
     if rows.empty:
         raise EvidenceError(f"the profile has no row of {network} at batch 16 without accumulation")
-    row = max(rows.to_dict("records"), key=lambda row: row["nodes"])
+    row = rows.iloc[int(np.argmax(rows["nodes"]))]
     return ProfileRow(**{name: row[name] for name in ProfileRow.__dataclass_fields__})
 
 

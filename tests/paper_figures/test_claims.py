@@ -1,0 +1,137 @@
+"""Claims: every verdict can come out either way, and comes out right on made-up facts."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from claims_support import CLAIMS, GOOD, bad_facts, decide_one, exchange_labels, true_facts
+
+from paper_figures.claims.claim import Check, Claim, Verdict
+from paper_figures.claims.registry import claims_table
+from paper_figures.render import all_figures
+from theory.registry import all_theorems
+from verification.registry import all_properties
+
+ROOT = Path(__file__).parents[2]
+every_claim = pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+
+
+@every_claim
+def test_reproduced_where_it_is_true(claim):
+    record = decide_one(claim, true_facts(claim))
+    assert record["verdict"] == Verdict.REPRODUCED, record["why"]
+
+
+@every_claim
+def test_not_reproduced_where_it_is_false(claim):
+    record = decide_one(claim, GOOD | bad_facts()[claim.id])
+    assert record["verdict"] == Verdict.NOT_REPRODUCED, record["why"]
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS.values() if c.pair], ids=lambda c: c.id)
+def test_exchanged_labels_overturn_the_verdict(claim):
+    record = decide_one(claim, exchange_labels(GOOD, *claim.pair))
+    assert record["verdict"] == Verdict.NOT_REPRODUCED, record["why"]
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS.values() if not c.pair], ids=lambda c: c.id)
+def test_a_claim_without_a_pair_compares_no_algorithms(claim):
+    """If exchanging some two labels changes its verdict it does compare them, and has to declare the pair."""
+    tables = [fact for name in claim.needs if isinstance(fact := GOOD[name], pd.DataFrame) and "label" in fact]
+    labels = {label for table in tables for label in table["label"]}
+    for first, second in itertools.combinations(sorted(labels), 2):
+        assert decide_one(claim, exchange_labels(GOOD, first, second))["verdict"] == Verdict.REPRODUCED
+
+
+@every_claim
+def test_missing_facts_decide_nothing(claim):
+    assert claim.needs
+    for name in claim.needs:
+        record = decide_one(claim, {key: fact for key, fact in GOOD.items() if key != name})
+        assert record["verdict"] == Verdict.NOT_DECIDED
+        assert name in record["why"]
+        assert decide_one(claim, GOOD | {name: None})["verdict"] == Verdict.NOT_DECIDED
+
+
+@every_claim
+def test_facts_that_are_not_read_change_nothing(claim):
+    """What it declares is all that it reads."""
+    assert decide_one(claim, {name: true_facts(claim)[name] for name in claim.needs})["verdict"] == Verdict.REPRODUCED
+
+
+@every_claim
+def test_too_few_seeds_decide_nothing(claim):
+    tables = {name: GOOD[name] for name in claim.needs if isinstance(GOOD[name], pd.DataFrame) and "seed" in GOOD[name]}
+    few = {name: table[table["seed"] < 4] for name, table in tables.items()}
+    record = decide_one(claim, GOOD | few)
+    if any(check["n_seeds"] for check in decide_one(claim, GOOD)["checks"]) and few:
+        assert record["verdict"] == Verdict.NOT_DECIDED
+
+
+@every_claim
+def test_measuring_is_pure(claim):
+    kept = {name: fact.copy() if isinstance(fact, pd.DataFrame) else json.dumps(fact) for name, fact in GOOD.items()}
+    first, second = decide_one(claim, GOOD), decide_one(claim, GOOD)
+    assert first == second
+    for name, fact in GOOD.items():
+        if isinstance(fact, pd.DataFrame):
+            pd.testing.assert_frame_equal(fact, kept[name])
+        else:
+            assert json.dumps(fact) == kept[name]
+
+
+@every_claim
+def test_references_exist(claim):
+    assert set(claim.theorems) <= {theorem.id for theorem in all_theorems()}
+    assert set(claim.properties) <= {prop.id for prop in all_properties()}
+    assert set(claim.figures) <= set(all_figures())
+    laws = set(re.findall(r"^\| (L\d+) \|", (ROOT / "docs/algorithm.md").read_text(), flags=re.MULTILINE))
+    laws |= set(re.findall(r"^- \*\*(C\d+),", (ROOT / "docs/algorithm.md").read_text(), flags=re.MULTILINE))
+    assert set(claim.laws) <= laws
+
+
+def test_ids_are_unique_and_without_a_gap():
+    assert [claim.id for claim in CLAIMS.values()] == [f"P{k}" for k in range(1, len(CLAIMS) + 1)]
+    assert len(CLAIMS) >= 20
+
+
+def test_what_is_published_names_its_claim():
+    """docs/published.md and the registry agree on the ids: each that is seen or recalled stands there."""
+    named = set(re.findall(r"\bP\d+\b", (ROOT / "docs/published.md").read_text()))
+    assert named <= set(CLAIMS)
+    assert {claim.id for claim in CLAIMS.values() if claim.source != "ours"} <= named
+
+
+def test_records_are_json():
+    records = claims_table(GOOD)
+    assert json.loads(json.dumps(records, allow_nan=False)) == records
+    assert [record["id"] for record in records] == list(CLAIMS)
+
+
+def test_correction_is_over_all_claims():
+    """A p-value that would do alone does not among twenty of its kind."""
+
+    def weak(number):
+        check = Check(setting="s", value=1.0, unit="u", test="t", p_value=0.01)
+        return Claim(
+            id=f"P{number}", title="", statement="", where="", published="", source="ours", conditions="",
+            pair=None, measure=lambda facts: [check],
+        )  # fmt: skip
+
+    assert claims_table({}, [weak(1)])[0]["verdict"] == Verdict.REPRODUCED
+    assert {record["verdict"] for record in claims_table({}, [weak(k) for k in range(20)])} == {Verdict.NOT_REPRODUCED}
+    exact = Check(setting="s", value=1.0, unit="u", test="t", exact=True)
+    assert exact.p_value is None
+    with pytest.raises(ValueError, match="exactly one"):
+        Check(setting="s", value=1.0, unit="u", test="t")
+
+
+def test_whole_registry_survives_its_own_correction():
+    """With all claims corrected for each other, all that is true is still found."""
+    verdicts = {record["id"]: record["verdict"] for record in claims_table(GOOD)}
+    assert {name for name, verdict in verdicts.items() if verdict != Verdict.REPRODUCED} == {"P22"}

@@ -1,0 +1,138 @@
+"""The tests behind the claims: their error rates, their margins, and what a diverged run does to them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from paper_figures.claims import statistics
+from paper_figures.claims.claim import ALPHA, EvidenceError
+from paper_figures.claims.statistics import Runs, another_seed, better, final, holm, interval, no_worse, same, worse
+from theory.rounding import gamma
+
+TRIALS, SEEDS = 4000, 5
+FALSE_ALARM = 1e-6
+"""Chance that a test of a rate fails for no reason."""
+
+
+def runs(log_S, label="a"):
+    log_S = np.asarray(log_S, float)
+    return Runs(label, log_S, np.zeros(len(log_S), bool), np.arange(len(log_S)))
+
+
+def table(losses_ST, label="a"):
+    """One algorithm; rows are seeds, columns are steps 0, 1, 2 ..."""
+    rows = [
+        {"label": label, "seed": seed, "step": step, "loss": loss}
+        for seed, losses_T in enumerate(losses_ST)
+        for step, loss in enumerate(losses_T)
+    ]
+    return pd.DataFrame(rows)
+
+
+def no_more_than(count, rate):
+    """Whether ``count`` of TRIALS is compatible with a chance of at most ``rate``."""
+    return count <= stats.binom.isf(FALSE_ALARM, TRIALS, rate)
+
+
+def test_p_values_are_scipys():
+    random = np.random.default_rng(0)
+    for _ in range(100):
+        values_S = random.standard_normal(SEEDS)
+        bound = random.standard_normal()
+        p_value = stats.ttest_1samp(values_S, bound, alternative="less").pvalue
+        # Either mean is a sum of S terms, either error a sum of S squares: the distance is off by a few roundings.
+        h = gamma(4 * SEEDS + 12, "float64") * (np.abs(values_S).max() + abs(bound))
+        assert statistics.t_cdf(values_S, bound + h) <= p_value <= statistics.t_cdf(values_S, bound - h)
+
+
+@pytest.mark.parametrize("test", [worse, better])
+def test_no_difference_is_rarely_called_one(test):
+    random = np.random.default_rng(1)
+    zeros = runs(np.zeros(SEEDS))
+    found = sum(test(runs(random.standard_normal(SEEDS)), zeros, "s", of="x").p_value <= ALPHA for _ in range(TRIALS))
+    assert no_more_than(found, ALPHA)
+    assert no_more_than(TRIALS - found, 1 - ALPHA), "and as often as promised"
+
+
+def test_interval_covers_the_mean():
+    random = np.random.default_rng(2)
+    missed = sum(
+        not low <= 3 <= high for _, low, high in (interval(3 + random.standard_normal(SEEDS)) for _ in range(TRIALS))
+    )
+    assert no_more_than(missed, ALPHA)
+    assert no_more_than(TRIALS - missed, 1 - ALPHA)
+
+
+def test_margin_is_the_reach_of_another_seed():
+    random = np.random.default_rng(3)
+    outside = 0
+    for _ in range(TRIALS):
+        seeds_S = random.standard_normal(SEEDS)
+        outside += abs(random.standard_normal() - seeds_S.mean()) > another_seed(runs(seeds_S))
+    assert no_more_than(outside, ALPHA)
+    assert no_more_than(TRIALS - outside, 1 - ALPHA)
+
+
+def test_non_inferior_is_not_better_and_not_a_little_worse():
+    baseline = runs([0.0, 0.1, -0.1, 0.05, -0.05])
+    margin = another_seed(baseline)
+    shift = np.array([0.01, -0.01, 0.02, -0.02, 0.0])
+    for factor, expected in ((-10, True), (0, True), (0.5, True), (1, False), (2, False)):
+        check = no_worse(runs(baseline.log_S + factor * margin + shift), baseline, "s", of="x")
+        assert (check.p_value <= ALPHA) == expected, factor
+    for factor, expected in ((-2, False), (0, True), (0.5, True), (2, False)):
+        check = same(runs(baseline.log_S + factor * margin + shift), baseline, "s", of="x")
+        assert (check.p_value <= ALPHA) == expected, factor
+
+
+def test_a_diverged_run_is_the_worst_and_is_not_dropped():
+    steady = [[10, 5, 1]] * SEEDS
+    for end in (np.nan, np.inf, 1e30, 10.5):
+        some = final(table([*steady[1:], [10, 5, end]]), "a")
+        assert some.diverged_S.tolist() == [False] * 4 + [True]
+        assert some.log_S[-1] == np.log(10)
+        assert len(some.log_S) == SEEDS
+    good = final(table([[10, 5, 1 + 0.1 * seed] for seed in range(SEEDS)]), "a")
+    assert no_worse(good, good, "s", of="x").p_value <= ALPHA
+    once = Runs("a", good.log_S, np.array([False] * 4 + [True]), good.seeds_S)
+    for test in (no_worse, same):
+        assert test(once, good, "s", of="x").p_value == 1, "one divergence is not averaged away"
+        with pytest.raises(EvidenceError, match="itself diverges"):
+            test(good, once, "s", of="x")
+    assert "ends above its start in 1 of 5" in worse(once, good, "s", of="x").test
+
+
+def test_a_curve_that_dies_midway_counts_as_its_start_from_there():
+    dead = statistics.whole_curve(table([[8, 4, np.nan, 2]] * SEEDS), "a", since=0)
+    assert np.all(dead.log_S == np.log([4, 8, 2]).mean())
+    assert not dead.diverged_S.any(), "what counts is where it ends"
+
+
+def test_too_few_seeds_and_zero_losses_are_refused():
+    with pytest.raises(EvidenceError, match="4 seeds, at least 5"):
+        final(table([[10, 1]] * 4), "a")
+    with pytest.raises(EvidenceError, match="0 seeds"):
+        final(table([[10, 1]] * 5), "another")
+    with pytest.raises(EvidenceError, match="not positive"):
+        final(table([[10, 0]] * 5), "a")
+    with pytest.raises(EvidenceError, match="same seeds"):
+        worse(runs(np.zeros(5)), runs(np.zeros(6)), "s", of="x")
+    others = Runs("a", np.zeros(5), np.zeros(5, bool), np.arange(1, 6))
+    with pytest.raises(EvidenceError, match="same seeds"):
+        worse(others, runs(np.zeros(5)), "s", of="x")
+
+
+def test_without_spread_the_mean_decides():
+    ones, twos = runs(np.ones(5)), runs(2 * np.ones(5))
+    assert worse(twos, ones, "s", of="x").p_value == 0
+    assert worse(ones, ones, "s", of="x").p_value == 1
+    assert worse(ones, twos, "s", of="x").p_value == 1
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == [0.03, 0.06, 0.06, 0.02]
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
