@@ -156,12 +156,16 @@ class OneBitAdam(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._prepare()
+        self._step()
+        return loss
+
+    def _prepare(self) -> None:
+        """Before a step: take the parameters over and compare the workers, where that has not been done."""
         self.take_over()
         if not self._agreed:
             agree(self.collectives, facts_of(self))
             self._agreed = True
-        self._step()
-        return loss
 
     def take_over(self) -> None:
         """Lay the parameters into flat buffers, where that has not been done: at the first step, or to save or load."""
@@ -233,10 +237,7 @@ class OneBitAdam(Optimizer):
         own = factor if unscale is None else factor * unscale
         work = []
         for group, bucket in self.pairs():
-            correction = 1.0
-            if self.settings["bias_correction"]:
-                correction = 1 - torch.pow(group["betas"][0], self._applied + 1)
-            scalars = self._scalars(group, bucket, own, correction)
+            scalars = self._scalars(group, bucket, own, self._momentum_correction(group))
             bucket.take_carried(group, scalars)
             work.append((bucket, scalars, bucket.begin_compressed(group, scalars, scale, first=first)))
         replies = []
@@ -314,6 +315,10 @@ class OneBitAdam(Optimizer):
         if not self.settings["bias_correction"]:
             return 1.0, 1.0
         return 1 - group["betas"][0] ** t, 1 - group["betas"][1] ** t
+
+    def _momentum_correction(self, group: Group) -> Tensor | float:
+        """1 - beta1^t of the step to come, or 1 [C5], without waiting for the device."""
+        return 1 - torch.pow(group["betas"][0], self._applied + 1) if self.settings["bias_correction"] else 1.0
 
     @staticmethod
     def _scalars(
