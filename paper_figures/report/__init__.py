@@ -1,5 +1,5 @@
 """``onebit report``: everything that was proved, checked, drawn and decided, on one page that needs nothing else.
 
-``evidence.py`` keeps what takes minutes to find out, ``stages.py`` finds it out, ``committed.py`` reads what other machines
-found, and ``page.py`` makes the page from all of it. Only the stages compute; the page is a pure function of evidence.
+``stages.py`` finds out, ``evidence.py`` keeps what was found until the code changes, ``committed.py`` reads what
+other machines found, ``page.py`` makes the page of all that, a pure function, with ``views.py`` to regroup.
 """

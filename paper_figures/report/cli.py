@@ -20,9 +20,9 @@ def report(
 ) -> None:
     """Prove, check, plant bugs, run experiments, draw, decide the claims, and put it all on one page.
 
-    What was found before and is not older than the code is taken from the cache, .cache/runs (or $ONEBIT_CACHE), so an
-    interrupted call goes on where it stopped. Exit status 1: a theorem fails, an implementation of ours breaks a law, or a
-    planted bug lives. A claim of the paper that is not reproduced is a finding, not a failure: it leaves the status at 0.
+    What was found before and is not older than the code is taken from the cache, .cache/runs (or $ONEBIT_CACHE), so
+    an interrupted call goes on where it stopped. Exit status 1: a theorem fails, an implementation of ours breaks a
+    law, or a planted bug lives. A claim of the paper that is not reproduced is a finding and no failure: status 0.
     """
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415

@@ -97,4 +97,4 @@ def versions_of(libraries: Iterable[str]) -> dict[str, str]:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).strftime("%Y-%m-%d, %H:%M UTC")

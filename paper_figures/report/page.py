@@ -108,7 +108,7 @@ def summary(content: Content, falsehoods: Sequence[str]) -> str:
     counted = [row for row in kills if not row["equivalent"]]
     found = sum(bool(row["killed_by"]) for row in counted)
     return (
-        f"{len(content.claims)} claims were decided by measurement: {in_words}. "
+        f"{len(content.claims)} claims: {in_words}. "
         f"{held} of {len(theorems)} theorems hold, each re-checked by machine. {len(rows)} properties were tried on "
         f"{len(checks)} implementations of ours: {cells.count('holds')} of {len(cells)} checks hold. "
         f"{found} of {len(counted)} planted bugs were found. "

@@ -50,8 +50,6 @@ def gather(folder: Path, progress: Progress, *, jobs: int) -> dict[str, Evidence
 
     stage("proofs", "onebit prove", ["theory"], ["sympy", "numpy", "scipy", "PEPit"], lambda: prove(progress))
     for name, adapter in IMPLEMENTATIONS.items():
-        if not (ADAPTERS / adapter.partition(":")[0]).is_file():  # TODO: drop once the optimizer's adapter is there
-            continue
         target = f"verification/adapters/{adapter}"
         packages, libraries = (
             (CHECKING, CHECKING_LIBRARIES)
