@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,15 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60.0
 """Seconds until an answer of the browser counts as lost."""
+
+BECOME = """
+import fcntl, os, sys
+inp, out = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
+os.dup2(inp, 3)
+os.dup2(out, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""The browser reads commands from descriptor 3 and answers on 4."""
 
 
 def find_browser() -> str | None:
@@ -29,10 +39,9 @@ class Browser:
     def __init__(self, program: str, profile: Path) -> None:
         (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
         flags = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --hide-scrollbars"
-        # The browser reads commands from descriptor 3 and answers on 4.
-        wiring = f'exec "$0" {flags} --user-data-dir="$1" --remote-debugging-pipe 3<&{theirs_in} 4>&{theirs_out}'
+        command = [program, *flags.split(), f"--user-data-dir={profile}", "--remote-debugging-pipe"]
         self.process = subprocess.Popen(
-            ["sh", "-c", wiring, program, str(profile)],
+            [sys.executable, "-c", BECOME, str(theirs_in), str(theirs_out), *command],
             pass_fds=(theirs_in, theirs_out),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
