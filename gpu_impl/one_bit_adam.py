@@ -25,6 +25,7 @@ from torch.optim.optimizer import Optimizer, ParamsT
 from gpu_impl.agreement import agree, facts_of
 from gpu_impl.bucket import Bucket, Group
 from gpu_impl.collectives import Collectives
+from gpu_impl.ddp import refuse_double_average
 from gpu_impl.flat_params import FlatParams, local, partition
 from gpu_impl.freeze_rule import FreezeRule
 from gpu_impl.hyperparameters import check_group, check_settings
@@ -164,6 +165,7 @@ class OneBitAdam(Optimizer):
         """Before a step: take the parameters over and compare the workers, where that has not been done."""
         self.take_over()
         if not self._agreed:
+            refuse_double_average(param for group in self.param_groups for param in group["params"])
             agree(self.collectives, facts_of(self))
             self._agreed = True
 
@@ -322,7 +324,7 @@ class OneBitAdam(Optimizer):
 
     @staticmethod
     def _scalars(
-        group: Group, bucket: Bucket, factor: Tensor, momentum_correction: Any = 1.0, variance_correction: Any = 1.0
+        group: Group, bucket: Bucket, factor: Tensor | float, momentum_correction: Any = 1.0, variance_correction: Any = 1.0
     ) -> Tensor:
         """The scalars of a step (5,) as the kernels read them, filled in without waiting for the device."""
         scalars = torch.empty(N_SCALARS, device=bucket.flat.weights.device)
