@@ -12,6 +12,7 @@ import pytest
 from claims_support import CLAIMS, GOOD, bad_facts, decide_one, exchange_labels, true_facts
 
 from paper_figures.claims.claim import Check, Claim, Verdict
+from paper_figures.claims.document import to_markdown
 from paper_figures.claims.registry import claims_table
 from paper_figures.render import all_figures
 from theory.registry import all_theorems
@@ -135,3 +136,10 @@ def test_whole_registry_survives_its_own_correction():
     """With all claims corrected for each other, all that is true is still found."""
     verdicts = {record["id"]: record["verdict"] for record in claims_table(GOOD)}
     assert {name for name, verdict in verdicts.items() if verdict != Verdict.REPRODUCED} == {"P22"}
+
+
+def test_the_page_is_what_the_registry_says():
+    page = to_markdown(CLAIMS.values())
+    assert (ROOT / "docs/claims.md").read_text() == page, "python -m paper_figures.claims.document > docs/claims.md"
+    headings = set(re.findall(r"^## (P\d+)\.", page, flags=re.MULTILINE))
+    assert headings == set(CLAIMS)

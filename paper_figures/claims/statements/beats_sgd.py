@@ -29,8 +29,8 @@ CLAIM = Claim(
     id="P9",
     title="Better than the SGD family",
     statement=(
-        "1-bit Adam ends at a lower loss than SGD, momentum SGD, two-sided error-compensated SGD and local SGD, each at "
-        "its own tuned step size."
+        "1-bit Adam ends at a lower loss than SGD, momentum SGD, two-sided error-compensated SGD and local SGD, each "
+        "at its own tuned step size."
     ),
     where="section 7.3, figure 5 (CIFAR-10)",
     published="",
