@@ -1,4 +1,4 @@
-"""The line-up of the convergence figures: each algorithm with its hyper-parameters, its name and its look.
+"""The line-up of the figures: each algorithm with its hyper-parameters, its name and its look.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart; the dashes serve print in black and white.
 """
@@ -9,12 +9,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from paper_figures.figure import Scale
 from reference.experiments import RunConfig
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#777777"
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One line of a figure."""
+    """One line of a figure.
+
+    Attributes:
+        label: its name in tables and legends.
+        optimizer: key of ``reference.optimizers.OPTIMIZERS``.
+        color, linestyle: its look.
+        hyper: its hyper-parameters but the step size and T_w.
+        needs_freeze_step: whether it has a T_w.
+        tuned: whether it takes the step size of ``TUNED`` instead of Adam's.
+    """
 
     label: str
     optimizer: str
@@ -22,47 +35,79 @@ class Algorithm:
     linestyle: Any = "solid"
     hyper: dict[str, Any] = field(default_factory=dict)
     needs_freeze_step: bool = False
+    tuned: bool = False
 
 
-ADAM = Algorithm("Adam", "adam", "#000000", hyper={"bias_correction": False})
-ONE_BIT = Algorithm("1-bit Adam", "one_bit_adam", "#0072B2", needs_freeze_step=True)
-ONE_BIT_NO_FLOOR = Algorithm(
-    "1-bit Adam, no variance floor (κ = 0)", "one_bit_adam", "#56B4E9", (0, (5, 2)), {"variance_floor": 0.0}, True
-)
-FROZEN = Algorithm("v frozen, 32 bits", "frozen_adam", "#009E73", (0, (6, 1.5, 1, 1.5)), needs_freeze_step=True)
-NO_FEEDBACK = Algorithm("1-bit, no error feedback", "one_bit_adam_no_feedback", "#D55E00", (0, (1, 1)), {}, True)
-NAIVE = Algorithm("naive error-compensated Adam", "naive_adam", "#CC79A7", (0, (3, 1.5)), {"bias_correction": False})
+ADAM = Algorithm("Adam", "adam", BLACK, hyper={"bias_correction": False})
+ONE_BIT = Algorithm("1-bit Adam", "one_bit_adam", BLUE, needs_freeze_step=True)
+ONE_BIT_NO_FLOOR = Algorithm("1-bit Adam, κ = 0", "one_bit_adam", SKY, (0, (5, 2)), {"variance_floor": 0.0}, True)
+FROZEN = Algorithm("v frozen, 32 bits", "frozen_adam", GREEN, (0, (6, 1.5, 1, 1.5)), {}, True)
+NO_FEEDBACK = Algorithm("1-bit, no feedback", "one_bit_adam_no_feedback", VERMILION, (0, (1, 1)), {}, True)
+NAIVE = Algorithm("naive compressed Adam", "naive_adam", PURPLE, (0, (3, 1.5)), {"bias_correction": False})
+ADAM_FAMILY = (ADAM, ONE_BIT, ONE_BIT_NO_FLOOR, FROZEN, NO_FEEDBACK, NAIVE)
 
-LINE_UP = (ADAM, ONE_BIT, ONE_BIT_NO_FLOOR, FROZEN, NO_FEEDBACK, NAIVE)
+SGD = Algorithm("SGD", "sgd", ORANGE, tuned=True)
+MOMENTUM = Algorithm("momentum SGD", "momentum_sgd", GREEN, (0, (6, 1.5, 1, 1.5)), tuned=True)
+DOUBLE_SQUEEZE = Algorithm("two-sided EF-SGD", "double_squeeze", VERMILION, (0, (4, 1.5)), tuned=True)
+LOCAL = Algorithm("local SGD, H = 5", "local_sgd", PURPLE, (0, (1, 1)), {"sync_every": 5}, tuned=True)
+SGD_FAMILY = (SGD, MOMENTUM, DOUBLE_SQUEEZE, LOCAL)
+
+LINE_UP = (*ADAM_FAMILY, *SGD_FAMILY)
+
+TUNED = {
+    "logistic_regression": {"sgd": 0.1, "momentum_sgd": 0.1, "double_squeeze": 0.1, "local_sgd": 0.1},
+    "mlp": {"sgd": 1.0, "momentum_sgd": 3.0, "double_squeeze": 1.0, "local_sgd": 0.3},
+    "char_transformer": {"sgd": 0.3, "momentum_sgd": 1.0, "double_squeeze": 1.0, "local_sgd": 0.3},
+}
+"""Step sizes of the SGD family: the best of the grid of ``tuning.py`` for the figures' problems and lengths."""
 
 
-def runs(
-    problem: str,
-    *,
-    lr: float,
-    steps: int,
-    freeze_step: int,
-    seeds: Iterable[int],
-    record_every: int,
-    algorithms: Iterable[Algorithm] = LINE_UP,
-    **problem_args: Any,
-) -> list[RunConfig]:
-    """Algorithms x seeds on ``problem`` with N = 8 workers; all with the same step size, no bias correction."""
-    return [
-        RunConfig(
-            problem=problem,
-            problem_args=problem_args,
-            optimizer=algorithm.optimizer,
-            hyper={
-                "lr": lr,
-                **algorithm.hyper,
-                **({"freeze_step": freeze_step} if algorithm.needs_freeze_step else {}),
-            },
-            label=algorithm.label,
-            steps=steps,
-            seed=seed,
-            record_every=record_every,
-        )
-        for algorithm in algorithms
-        for seed in seeds
-    ]
+@dataclass(frozen=True)
+class Experiment:
+    """What the algorithms are compared on, all with N = 8 workers and no bias correction.
+
+    Attributes:
+        problem, problem_args: of ``RunConfig``.
+        lr: Adam's step size, and that of its relatives.
+        steps, freeze_step, record_every: of the runs; T_w.
+    """
+
+    problem: str
+    lr: float
+    steps: int
+    freeze_step: int
+    record_every: int
+    problem_args: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, algorithm: Algorithm, seed: int, **changes: Any) -> RunConfig:
+        """One run; ``changes`` are fields of ``RunConfig``, and ``hyper`` is added to the algorithm's."""
+        lr = TUNED[self.problem][algorithm.optimizer] if algorithm.tuned else self.lr
+        freeze = {"freeze_step": self.freeze_step} if algorithm.needs_freeze_step else {}
+        fields: dict[str, Any] = {
+            "problem": self.problem,
+            "problem_args": self.problem_args,
+            "optimizer": algorithm.optimizer,
+            "label": algorithm.label,
+            "steps": self.steps,
+            "seed": seed,
+            "record_every": self.record_every,
+        }
+        hyper = {"lr": lr, **freeze, **algorithm.hyper, **changes.pop("hyper", {})}
+        return RunConfig(**(fields | {"hyper": hyper} | changes))
+
+    def runs(self, scale: Scale, algorithms: Iterable[Algorithm], **changes: Any) -> list[RunConfig]:
+        """Algorithms x seeds."""
+        return [self.run(algorithm, seed, **changes) for algorithm in algorithms for seed in seeds(scale)]
+
+
+def seeds(scale: Scale) -> range:
+    """5 seeds, or 20 at full scale: the same ones for every algorithm, so that comparisons are paired."""
+    return range(5 if scale is Scale.QUICK else 20)
+
+
+LOGISTIC = Experiment("logistic_regression", lr=3e-3, steps=1500, freeze_step=200, record_every=20)
+DIGITS = Experiment("mlp", lr=1e-3, steps=2000, freeze_step=200, record_every=20)
+TEXT = Experiment(
+    "char_transformer", lr=1e-3, steps=1000, freeze_step=150, record_every=20,
+    problem_args={"context": 16, "n_windows": 256},
+)  # fmt: skip

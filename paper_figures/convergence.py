@@ -1,29 +1,34 @@
-"""What the convergence figures share: the whole line-up on one problem, loss against steps and against bytes."""
+"""What the convergence figures share: the whole line-up on one problem, Adam's family above, SGD's below."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
-from paper_figures.algorithms import LINE_UP, runs
-from paper_figures.figure import PaperFigure, Scale
-from paper_figures.loss_curves import loss_curves
-from reference.experiments import RunConfig
-
-SEEDS = {Scale.QUICK: 5, Scale.FULL: 20}
+from paper_figures.algorithms import ADAM, ADAM_FAMILY, LINE_UP, ONE_BIT, SGD_FAMILY, Experiment
+from paper_figures.drawing import band, by_seed, legend_below, log_y, look, mark, note, of, seeds_note, stacked
+from paper_figures.figure import PaperFigure
 
 
 def convergence_figure(
-    *, name: str, title: str, beside: str, caption: str, column: str, ylabel: str, freeze_step: int, **settings: Any
+    *, name: str, title: str, beside: str, caption: str, experiment: Experiment, column: str, ylabel: str
 ) -> PaperFigure:
-    """A figure of the line-up; ``column`` and ``ylabel`` are its y axis, ``settings`` those of ``algorithms.runs``."""
-
-    def configurations(scale: Scale) -> list[RunConfig]:
-        return runs(seeds=range(SEEDS[scale]), freeze_step=freeze_step, **settings)
+    """A figure of the line-up on ``experiment``; ``column`` and ``ylabel`` are its y axis."""
 
     def draw(table: pd.DataFrame) -> Canvas:
-        return loss_curves(table, LINE_UP, column=column, ylabel=ylabel, freeze_step=freeze_step)
+        canvas, panels = stacked(3.9, 3.9)
+        start = float(table.loc[table["step"] == 0, column].mean())
+        for axes, algorithms in zip(panels, (ADAM_FAMILY, (ADAM, ONE_BIT, *SGD_FAMILY)), strict=True):
+            for algorithm in algorithms:
+                # A run that left this window has diverged; the axis stays on the ones that did not.
+                band(axes, *by_seed(of(table, algorithm), column), ceiling=3 * start, **look(algorithm))
+            axes.set(xlabel="steps", ylabel=ylabel)
+            log_y(axes)
+            legend_below(axes)
+        mark(panels[0], experiment.freeze_step, "v frozen")
+        panels[0].set_title("Adam and its relatives")
+        panels[1].set_title("Against the SGD family (tuned step sizes)")
+        note(canvas, seeds_note(table))
+        return canvas
 
-    return PaperFigure(name, title, beside, caption, draw, runs=configurations)
+    return PaperFigure(name, title, beside, caption, draw, runs=lambda scale: experiment.runs(scale, LINE_UP))
