@@ -6,6 +6,8 @@ what they do, ``torch_backend.py`` is the one to read.
 """
 
 from gpu_impl.backend import Backend
+from gpu_impl.checkpoint import load_checkpoint, save_checkpoint
+from gpu_impl.ddp import leave_gradients_local
 from gpu_impl.layout import Layout, scales_of
 from gpu_impl.one_bit_adam import OneBitAdam
 from gpu_impl.resize import resize_state_dicts
@@ -20,7 +22,10 @@ __all__ = [
     "OneBitAdam",
     "Stats",
     "get_backend",
+    "leave_gradients_local",
+    "load_checkpoint",
     "resize_state_dicts",
+    "save_checkpoint",
     "scales_of",
     "step_scalars",
 ]
