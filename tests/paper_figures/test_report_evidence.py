@@ -1,0 +1,193 @@
+"""Evidence: found once, kept until the code or a version changes; and the command that makes the page of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import made_up_report as made_up
+import pytest
+import typer
+from html_checks import problems
+from rich.progress import Progress
+
+from paper_figures import render
+from paper_figures.report import stages
+from paper_figures.report.cli import report
+from paper_figures.report.committed import ROOT, environment
+from paper_figures.report.evidence import obtain, source_digest, versions_of
+from verification.mutants.families import all_mutants
+from verification.registry import all_properties
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of two sources that may be edited."""
+    root = tmp_path / "sources" / "some_package"
+    (root / "inner").mkdir(parents=True)
+    (root / "__init__.py").write_text("x = 1\n")
+    (root / "inner" / "kernel.c").write_text("int x;\n")
+    monkeypatch.syspath_prepend(root.parent)
+    return root
+
+
+class Finder:
+    """Counts how often something had to be found out."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        return {"found": self.calls}
+
+
+def call(find, folder, command="onebit find", libraries=("numpy",)):
+    return obtain("thing", command, packages=["some_package"], libraries=libraries, folder=folder, find=find)
+
+
+def test_it_is_found_once(package, tmp_path):
+    find = Finder()
+    first, second = call(find, tmp_path / "kept"), call(find, tmp_path / "kept")
+    assert find.calls == 1
+    assert first == second
+    assert first.result == {"found": 1}
+    assert set(first.versions) == {"python", "machine", "numpy"}
+    assert json.loads(first.to_json())["source_digest"] == first.source_digest
+
+
+def edit(package):
+    (package / "__init__.py").write_text("x = 2\n")
+
+
+def edit_the_kernel(package):
+    (package / "inner" / "kernel.c").write_text("float x;\n")
+
+
+def rename(package):
+    (package / "inner" / "kernel.c").rename(package / "inner" / "other.c")
+
+
+@pytest.mark.parametrize("change", [edit, edit_the_kernel, rename])
+def test_other_code_finds_it_again(package, tmp_path, change):
+    find = Finder()
+    call(find, tmp_path / "kept")
+    change(package)
+    assert call(find, tmp_path / "kept").result == {"found": 2}
+
+
+def test_another_command_or_library_finds_it_again(package, tmp_path):
+    find = Finder()
+    call(find, tmp_path)
+    call(find, tmp_path, command="onebit find --deep")
+    call(find, tmp_path, libraries=("numpy", "scipy"))
+    assert find.calls == 3
+
+
+@pytest.mark.parametrize("damage", ["", '{"name": "thing"', '{"other": 1}', "[]"])
+def test_a_damaged_file_is_found_again(package, tmp_path, damage):
+    find = Finder()
+    call(find, tmp_path / "kept")
+    (file,) = (tmp_path / "kept").iterdir()
+    file.write_text(damage)
+    assert call(find, tmp_path / "kept").result == {"found": 2}
+    assert json.loads(file.read_text())["result"] == {"found": 2}
+
+
+def test_what_is_not_source_does_not_matter(package):
+    before = source_digest(["some_package"])
+    (package / "results.json").write_text("{}")
+    assert source_digest(["some_package"]) == before
+
+
+def test_an_absent_library_is_said():
+    assert versions_of(["no-such-library"])["no-such-library"] == "not installed"
+
+
+def test_an_interruption_keeps_what_was_found(package, tmp_path):
+    find = Finder()
+    call(find, tmp_path)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        obtain("other", "onebit other", packages=["some_package"], libraries=[], folder=tmp_path, find=interrupt)
+    assert call(find, tmp_path).result == {"found": 1}
+    assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_our_implementations_have_adapters():
+    for adapter in stages.IMPLEMENTATIONS.values():
+        file, _, name = adapter.partition(":")
+        assert f"class {name}" in (stages.ADAPTERS / file).read_text()
+
+
+def test_a_verification_is_the_one_of_the_command(monkeypatch):
+    one = [prop for prop in all_properties() if prop.id == "collective.one_bit"]
+    monkeypatch.setattr(stages, "all_properties", lambda: one)
+    found = stages.verify("verification/adapters/reference.py:ReferenceCollective", Progress(disable=True))
+    assert found["target"] == "verification/adapters/reference.py:ReferenceCollective"
+    (row,) = found["properties"]
+    assert (row["property"], row["outcome"]) == ("collective.one_bit", "holds")
+    assert row["cases"] > 0
+
+
+def test_planted_bugs_are_the_ones_of_the_command(monkeypatch):
+    chosen = [mutant for mutant in all_mutants() if mutant.id == "signs.ServerZeroIsMinus"]
+    assert chosen
+    monkeypatch.setattr(stages, "all_mutants", lambda: chosen)
+    found = stages.plant(Progress(disable=True), 1)
+    (row,) = found["mutants"]
+    assert row["mutant"] == "signs.ServerZeroIsMinus"
+    assert row["killed_by"]
+    assert {item["id"] for item in found["properties"]} == {prop.id for prop in all_properties()}
+
+
+def test_the_environment_names_the_versions():
+    facts = environment()
+    assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert {"numpy", "torch", "processor", "machine"} <= set(facts)
+    assert "commit" not in environment(Path("/"))
+    assert ("commit" in facts) == (ROOT / ".git").exists()
+
+
+@pytest.fixture
+def cheap(monkeypatch, tmp_path):
+    """The command with everything found at no cost; returns its evidence, which a test may spoil."""
+    content = made_up.content(tmp_path)
+    monkeypatch.setenv("ONEBIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(stages, "gather", lambda folder, progress, jobs: content.evidence)
+    figures = {figure.name: figure for figure, _ in content.pictures}
+    monkeypatch.setattr(render, "all_figures", lambda: figures)
+    monkeypatch.setattr(render, "render", lambda figures, folder, **rest: [file for _, file in content.pictures])
+    return content.evidence
+
+
+def test_the_command_writes_the_page_and_its_data(cheap, tmp_path, capsys):
+    report(out=tmp_path / "out", scale="quick", jobs=1)
+    assert problems((tmp_path / "out" / "index.html").read_text()) == []
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"index.html", "claims.json", *(f"{name}.json" for name in cheap)}
+    assert json.loads((tmp_path / "out" / "proofs.json").read_text())["result"] == cheap["proofs"].result
+    said = capsys.readouterr().out
+    claims = json.loads((tmp_path / "out" / "claims.json").read_text())
+    for verdict, count in Counter(claim["verdict"] for claim in claims).items():
+        assert f"{count} claims {verdict}\n" in said
+    assert f"the report is {tmp_path / 'out' / 'index.html'}" in said
+
+
+def test_the_command_ends_with_1_when_something_is_false(cheap, tmp_path, capsys):
+    cheap["proofs"].result[0] |= {"holds": False, "failed": ["the second link"]}
+    with pytest.raises(typer.Exit) as ended:
+        report(out=tmp_path / "out", scale="quick", jobs=1)
+    assert ended.value.exit_code == 1
+    assert "fails: the second link" in capsys.readouterr().out
+    assert (tmp_path / "out" / "index.html").is_file(), "the page says it too"
+
+
+def test_a_wrong_scale_is_one_sentence(cheap, tmp_path):
+    with pytest.raises(typer.BadParameter, match="--scale must be quick or full, got 'huge'"):
+        report(out=tmp_path, scale="huge", jobs=1)
