@@ -8,6 +8,7 @@ what they do, ``torch_backend.py`` is the one to read.
 from gpu_impl.backend import Backend
 from gpu_impl.checkpoint import load_checkpoint, save_checkpoint
 from gpu_impl.ddp import leave_gradients_local
+from gpu_impl.ddp_hook import HookedOneBitAdam
 from gpu_impl.layout import Layout, scales_of
 from gpu_impl.one_bit_adam import OneBitAdam
 from gpu_impl.resize import resize_state_dicts
@@ -18,6 +19,7 @@ from gpu_impl.step_scalars import step_scalars
 __all__ = [
     "BACKENDS",
     "Backend",
+    "HookedOneBitAdam",
     "Layout",
     "OneBitAdam",
     "Stats",
