@@ -23,7 +23,7 @@ from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.tensor import DTensor
 
 from gpu_impl.agreement import checksum
-from gpu_impl.checkpoint_reader import Reader, sum_key, write_manifest
+from gpu_impl.checkpoint_reader import Reader, plain_errors, sum_key, write_manifest
 from gpu_impl.collectives import Collectives
 from gpu_impl.flat_params import local
 from gpu_impl.one_bit_adam import OneBitAdam
@@ -70,7 +70,8 @@ def save_checkpoint(
     shards = sorted({tuple(shard) for shard in everyone.objects(own["shard"])})
     data = folder / everyone.objects(f"data-{uuid.uuid4().hex[:12]}")[0]
     _by_all(everyone, lambda: data.mkdir(parents=True, exist_ok=True))
-    state_dict_saver.save(written, checkpoint_id=data, process_group=everyone.group, no_dist=everyone.size == 1)
+    with plain_errors():
+        state_dict_saver.save(written, checkpoint_id=data, process_group=everyone.group, no_dist=everyone.size == 1)
 
     def commit() -> None:
         if everyone.rank == 0:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributed.checkpoint import state_dict_loader
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
@@ -45,6 +49,23 @@ def write_manifest(data: Path, plain: dict[str, Any], manifest: dict[str, Any]) 
 
 def _digest(body: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(body, sort_keys=True).encode())
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Around calls of ``torch.distributed.checkpoint``: its exceptions are BaseExceptions that print a trace each.
+
+    Raises:
+        OSError: what the first rank that failed says, in one line.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one rank reads by itself on purpose
+        try:
+            yield
+        except CheckpointException as error:
+            rank, (reason, _) = next(iter(error.failures.items()))
+            lines = str(reason).splitlines() or [type(reason).__name__]
+            raise OSError(f"rank {rank}: {lines[0][:200]}") from error
 
 
 class Reader:
@@ -94,10 +115,10 @@ class Reader:
             raise ValueError(f"{key} is {found[1]} {found[0]} in the checkpoint, must be {wanted[1]} {wanted[0]}")
         target = torch.empty(kind.size, dtype=kind.properties.dtype) if like is None else torch.empty_like(like)
         try:
-            state_dict_loader.load({key: target}, checkpoint_id=self.data, no_dist=True)
-        except Exception as error:  # whatever a torn file makes torch raise
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise ValueError(f"the checkpoint is damaged: {key} can't be read ({reason[:100]})") from error
+            with plain_errors():
+                state_dict_loader.load({key: target}, checkpoint_id=self.data, no_dist=True)
+        except OSError as error:
+            raise ValueError(f"the checkpoint is damaged: {key} can't be read ({error})") from error
         if checksum([local(target)]) != self.manifest["tensors"].get(sum_key(key, shard)):
             raise ValueError(f"the checkpoint is damaged: {key} is not what was written")
         return target

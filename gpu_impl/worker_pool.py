@@ -175,17 +175,17 @@ def _serve(pipe: Connection, rank: int, n_workers: int, store: str, timeout: flo
             function, arguments = pipe.recv()
         except EOFError:  # the program is gone
             return
-        except Exception as error:
+        except Exception as error:  # a function that this process can't import
             pipe.send_bytes(_packed(rank, error))
             continue
         try:
             answer = pickle.dumps((True, function(*arguments)))
-        except Exception as error:
+        except BaseException as error:
             answer = _packed(rank, error)
         pipe.send_bytes(answer)
 
 
-def _packed(rank: int, error: Exception) -> bytes:
+def _packed(rank: int, error: BaseException) -> bytes:
     """The exception with its trace as a note, or its text where it can't be pickled."""
     error.add_note(f"on worker {rank}:\n{traceback.format_exc()}")
     error.__cause__ = error.__context__ = None

@@ -1,0 +1,260 @@
+"""Checkpoints: exact for as many workers, Delta conserved for others, refused when they don't fit (C11, L9)."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+import torch
+from optimizer_support import flat, full_state, model, new, pool, total_error, train
+
+from gpu_impl import load_checkpoint, resize_state_dicts, save_checkpoint
+from theory import rounding
+
+HYPER = {"bucket_elements": 60, "weight_decay": 0.01}
+END = 12
+POINTS = [2, 5, 6, 9]  # in the warm-up; right after the freeze, before and after the first compressed step; later
+
+
+def through(steps, hyper):
+    params = model()
+    optimizer = new(params, **hyper)
+    train(params, optimizer, range(1, steps + 1))
+    return flat(params), full_state(optimizer)
+
+
+def save_file(at, hyper):
+    """A plain state_dict file in memory."""
+    params = model()
+    optimizer = new(params, **hyper)
+    train(params, optimizer, range(1, at + 1))
+    file = io.BytesIO()
+    torch.save({"optimizer": optimizer.state_dict(), "model": params.state_dict()}, file)
+    return file.getvalue(), full_state(optimizer)
+
+
+def resume_file(data, at, until, hyper, state=None):
+    saved = torch.load(io.BytesIO(data), weights_only=True)
+    params = model(seed=1)
+    optimizer = new(params, **hyper)
+    params.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"] if state is None else state)
+    loaded = full_state(optimizer)
+    train(params, optimizer, range(at + 1, until + 1))
+    return flat(params), full_state(optimizer), loaded
+
+
+def save_folder(folder, at, hyper, extra=None):
+    params = model()
+    optimizer = new(params, **hyper)
+    train(params, optimizer, range(1, at + 1))
+    save_checkpoint(folder, optimizer, params, extra)
+    return full_state(optimizer)
+
+
+def resume_folder(folder, at, until, hyper):
+    params = model(seed=1)
+    optimizer = new(params, **hyper)
+    extra = load_checkpoint(folder, optimizer, params)
+    loaded = full_state(optimizer)
+    train(params, optimizer, range(at + 1, until + 1))
+    return flat(params), full_state(optimizer), loaded, extra
+
+
+def same_parts(ours, theirs):
+    for a, b in zip(ours, theirs, strict=True):
+        for name in a:
+            assert name == "grad" or a[name].tobytes() == b[name].tobytes(), name
+
+
+@pytest.mark.parametrize(("n", "at"), [(1, 2), (1, 6), *((3, at) for at in POINTS)])
+def test_resume_is_exact(n, at, tmp_path):
+    expected = pool(n).call(through, END, HYPER)
+    saved = pool(n).call(save_file, at, HYPER)
+    resumed = pool(n).map(resume_file, [(data, at, END, HYPER) for data, _ in saved])
+    pool(n).call(save_folder, tmp_path, at, HYPER, {"epoch": 3})
+    from_folder = pool(n).call(resume_folder, tmp_path, at, END, HYPER)
+    for (params, state), file, folder in zip(expected, resumed, from_folder, strict=True):
+        assert params.tobytes() == file[0].tobytes() == folder[0].tobytes()
+        same_parts(state, file[1])
+        same_parts(state, folder[1])
+        assert folder[3] == {"epoch": 3}
+
+
+@pytest.mark.parametrize(("n", "to", "at"), [(2, 4, 9), (1, 3, 6), (2, 1, 9), *((3, 2, at) for at in POINTS)])
+def test_resize_conserves_the_total_error(n, to, at, tmp_path):
+    files, before = zip(*pool(n).call(save_file, at, HYPER), strict=True)
+    saved = [torch.load(io.BytesIO(data), weights_only=True) for data in files]
+    states = resize_state_dicts([one["optimizer"] for one in reversed(saved)], to)
+    resumed = pool(to).map(resume_file, [(files[0], at, END, HYPER, state) for state in states])
+    pool(n).call(save_folder, tmp_path, at, HYPER)
+    from_folder = pool(to).call(resume_folder, tmp_path, at, END, HYPER)
+    for file, folder in zip(resumed, from_folder, strict=True):  # two ways, one result
+        assert file[0].tobytes() == folder[0].tobytes() == resumed[0][0].tobytes()
+        same_parts(file[1], folder[1])
+    for k in range(len(before[0])):
+        old, loaded = [part[k] for part in before], [parts[k] for _, _, parts in resumed]
+        assert all(row["momentum"].tobytes() == old[0]["momentum"].tobytes() for row in loaded)
+        bound = rounding.average_tolerance(np.stack([row["worker_error"] for row in old]), "float32")
+        sums = rounding.gamma(8, "float64") * np.abs(np.stack([row["worker_error"] for row in old + loaded])).sum(
+            axis=0
+        )
+        sums += rounding.gamma(8, "float64") * np.abs(np.concatenate([row["server_error"] for row in old]))
+        assert (np.abs(total_error(loaded) - total_error(old)) <= bound + sums).all()
+        if at > 5:
+            assert np.abs(total_error(old)).max() > 1e-3  # it is not conserved for being zero
+
+
+def test_resized_twice_without_a_step():
+    files, before = zip(*pool(3).call(save_file, 9, HYPER), strict=True)
+    states = [torch.load(io.BytesIO(data), weights_only=True)["optimizer"] for data in files]
+    there = resize_state_dicts(resize_state_dicts(states, 2), 3)
+    resumed = pool(3).map(resume_file, [(files[0], 9, END, HYPER, state) for state in there])
+    direct = resize_state_dicts(resize_state_dicts(states, 4), 2)
+    pool(2).map(resume_file, [(files[0], 9, END, HYPER, state) for state in direct])
+    for k in range(len(before[0])):
+        old = total_error([part[k] for part in before])
+        now = total_error([parts[k] for _, _, parts in resumed])
+        size = np.abs(np.stack([part[k]["worker_error"] for part in before])).mean(axis=0)
+        assert (np.abs(now - old) <= 2 * rounding.gamma(5, "float32") * size + 1e-12 * np.abs(old)).all()
+
+
+def load_and_say(kind, change, folder=None):
+    """What loading a changed state says; nothing may have changed then."""
+    params = model()
+    hyper = {**HYPER, **(change if kind == "hyper" else {})}
+    optimizer = new(params if kind != "other" else params[:4], **hyper)
+    train(params if kind != "other" else params[:4], optimizer, [1, 2])
+    before = optimizer.state_dict()
+    try:
+        if folder is None:
+            optimizer.load_state_dict(change)
+        else:
+            load_checkpoint(folder, optimizer, params)
+    except ValueError as error:
+        message = str(error)
+    else:
+        message = "nothing"
+    assert optimizer.state_dict()["state"]["onebit"]["digest"] == before["state"]["onebit"]["digest"]
+    return message
+
+
+def saved_state(n=1, at=9):
+    return [
+        torch.load(io.BytesIO(data), weights_only=True)["optimizer"] for data, _ in pool(n).call(save_file, at, HYPER)
+    ]
+
+
+def damaged(change):
+    (state,) = saved_state()
+    change(state["state"]["onebit"])
+    return state
+
+
+DAMAGE = [
+    (lambda own: own["buckets"][0]["momentum"][3].add_(1), "damaged: its checksum"),
+    (lambda own: own.update(steps=10), "damaged: its checksum"),
+    (lambda own: own.pop("frozen_at"), "damaged: it has not the entries frozen_at"),
+    (lambda own: own.update(format="other"), "not a state of OneBitAdam"),
+    (lambda own: own.update(steps="many"), "damaged: steps is 'many'"),
+    (lambda own: own.update(buckets=[{"momentum": 3}]), "buckets must hold tensors"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), DAMAGE)
+def test_a_damaged_state_is_refused(change, message):
+    (said,) = pool(1).call(load_and_say, "state", damaged(change))
+    assert message in said
+
+
+def test_a_foreign_state_is_refused():
+    one, three = saved_state(), saved_state(3)
+    adam = torch.optim.Adam(model())
+    said = [
+        pool(1).call(load_and_say, "state", three[1])[0],
+        pool(1).call(load_and_say, "other", one[0])[0],
+        pool(1).call(load_and_say, "state", adam.state_dict())[0],
+        pool(1).call(load_and_say, "state", {})[0],
+        pool(3).map(load_and_say, [("state", three[(rank + 1) % 3]) for rank in range(3)])[0],
+    ]
+    wanted = [
+        "of 3 workers and there are 1 now: resize it",
+        "the state has groups of [5] parameters, this optimizer has groups of [4]",
+        "not a state of OneBitAdam",
+        "no list of param_groups",
+        "of rank 1 and this is rank 0",
+    ]
+    for message, part in zip(said, wanted, strict=True):
+        assert part in message
+
+
+def test_resizing_needs_every_rank_once():
+    states = saved_state(3)
+    with pytest.raises(ValueError, match=r"states of all ranks are needed, got those of ranks \[0, 2\]"):
+        resize_state_dicts([states[0], states[2]], 2)
+    with pytest.raises(ValueError, match="they differ in steps"):
+        resize_state_dicts([*states[:2], saved_state(3, at=10)[2]], 2)
+    with pytest.raises(ValueError, match="n_workers must be an integer >= 1"):
+        resize_state_dicts(states, 0)
+
+
+@pytest.mark.parametrize("file", ["checkpoint.json", "plain.pt", ".metadata", "__0_0.distcp"])
+@pytest.mark.parametrize("how", ["truncated", "flipped", "missing"])
+def test_a_damaged_checkpoint_is_refused_by_all(file, how, tmp_path):
+    pool(2).call(save_folder, tmp_path, 9, HYPER)
+    (data,) = tmp_path.glob("data-*")
+    path = (tmp_path if file == "checkpoint.json" else data) / file
+    contents = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    elif how == "truncated":
+        path.write_bytes(contents[: len(contents) // 2])
+    else:
+        at = len(contents) // 2
+        if file.endswith("distcp"):  # a byte of a tensor, for most of the file is padding
+            at = contents.index(b"archive/data/0FB") + 200
+        path.write_bytes(contents[:at] + bytes([contents[at] ^ 1]) + contents[at + 1 :])
+    said = pool(2).call(load_and_say, "state", None, tmp_path)
+    assert all(message != "nothing" for message in said), said
+    assert all("checkpoint" in message for message in said), said
+
+
+def test_other_checkpoints_are_refused(tmp_path):
+    assert "there is no checkpoint in" in pool(2).call(load_and_say, "state", None, tmp_path)[0]
+    pool(2).call(save_folder, tmp_path, 9, HYPER)
+    for change, part in (({"scale": "l1"}, "made with scale='l2'"), ({"bucket_elements": 50}, "bucket_elements")):
+        said = pool(2).call(load_and_say, "hyper", change, tmp_path)
+        assert all(part in message for message in said), said
+    (tmp_path / "checkpoint.json").write_text(json.dumps({"format": "other"}))
+    assert "not one of our checkpoints" in pool(2).call(load_and_say, "state", None, tmp_path)[0]
+
+
+def save_and_be_interrupted(folder):
+    """A second save that dies before its manifest: the first must still be there."""
+    import gpu_impl.checkpoint as module
+
+    params = model()
+    optimizer = new(params, **HYPER)
+    train(params, optimizer, range(1, 7))
+    save_checkpoint(folder, optimizer, params, {"step": 6})
+    train(params, optimizer, range(7, 9))
+    write, module.write_manifest = module.write_manifest, lambda *args: 1 / 0
+    try:
+        save_checkpoint(folder, optimizer, params, {"step": 8})
+    except (ZeroDivisionError, RuntimeError) as error:
+        message = str(error)
+    finally:
+        module.write_manifest = write
+    fresh = new(again := model(seed=2), **HYPER)
+    extra = load_checkpoint(folder, fresh, again)
+    left = len(list(folder.glob("data-*")))
+    save_checkpoint(folder, optimizer, params, {"step": 8})
+    return message, extra, fresh.steps, left, len(list(folder.glob("data-*")))
+
+
+def test_an_interrupted_save_leaves_the_one_before(tmp_path):
+    first, second = pool(2).call(save_and_be_interrupted, tmp_path)
+    assert first[1:] == second[1:] == ({"step": 6}, 6, 2, 1)
+    assert second[0].startswith("rank 0: ")
