@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from gpu_impl import bench, gpu_check, measure
 from gpu_impl.byte_floor import byte_floor
 from gpu_impl.device_checks import Share, all_patterns, far_elements, make_share, repeats
 from gpu_impl.gpu_check import dram_bytes, judge
+from gpu_impl.timing import environment
 from gpu_impl.torch_backend import TorchBackend
 
 
@@ -117,7 +119,108 @@ def test_attempt():
     def broken():
         raise RuntimeError("out of memory")
 
+    def endless():
+        raise subprocess.TimeoutExpired("pytest", 240)
+
     assert gpu_check.attempt(broken) == (False, "RuntimeError: out of memory")
+    assert gpu_check.attempt(endless) == (False, "not done after 240 s")
+
+
+def answering(monkeypatch, code, stdout, stderr=""):
+    """Every program that a check starts says this."""
+    monkeypatch.setattr(gpu_check.shutil, "which", lambda tool: f"/usr/bin/{tool}")
+    monkeypatch.setattr(gpu_check, "run", lambda command: subprocess.CompletedProcess(command, code, stdout, stderr))
+
+
+def test_a_check_in_its_process(monkeypatch, tmp_path):
+    answering(monkeypatch, 0, 'a library says something\n[true, "7 elements"]\n')
+    assert gpu_check.in_process("repeatable", tmp_path)() == (True, "7 elements")
+    answering(monkeypatch, -11, "", "Segmentation fault\n")
+    assert gpu_check.in_process("repeatable", tmp_path)() == (
+        False,
+        "its process ended with status -11: Segmentation fault",
+    )
+
+
+CLEAN = "========= ERROR SUMMARY: 0 errors"
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "good", "message"),
+    [
+        (0, CLEAN, True, "memcheck clean, racecheck clean"),
+        (9, "========= Invalid __global__ write\n========= ERROR SUMMARY: 1 error", False, "memcheck: .*Invalid"),
+        (1, "Traceback\n" + CLEAN, False, "memcheck: Traceback"),
+        (1, "========= Error: Device not supported\n" + CLEAN, True, "not run: compute-sanitizer can't watch"),
+        (1, "", True, r"not run: .*\(it said nothing\)"),
+    ],
+)
+def test_reading_compute_sanitizer(monkeypatch, code, said, good, message):
+    answering(monkeypatch, code, said)
+    outcome = gpu_check.run_sanitizer()
+    assert outcome[0] == good
+    assert re.match(message, outcome[1], re.DOTALL)
+
+
+@pytest.mark.parametrize(("share", "good"), [(1.0, True), (1.029, True), (1.031, False), (0.969, False)])
+def test_counters(monkeypatch, share, good):
+    """One kernel of the three is off by so much."""
+    lines = ['"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"']
+    for i, kernel in enumerate(gpu_check.KERNELS):
+        moved = byte_floor(kernel, 2) * 2**30 * (share if kernel == "server" else 1)
+        lines.append(f'"{i}","{kernel}","dram__bytes_read.sum","byte","{moved:.0f}"')
+    answering(monkeypatch, 0, "\n".join(lines))
+    assert gpu_check.run_counters()[0] == good
+    answering(monkeypatch, 0, "\n".join(lines[:-1]))
+    assert gpu_check.run_counters() == (False, "ncu reported no kernel apply")
+    answering(monkeypatch, 0, "", "==ERROR== ERR_NVGPUCTRPERM")
+    assert gpu_check.run_counters() == (True, "not run: ncu can't read the counters here (==ERROR== ERR_NVGPUCTRPERM)")
+
+
+def test_results_are_kept_from_one_check_to_the_next(monkeypatch, tmp_path, capsys):
+    """One check fails, one crashes, and the next is interrupted: what was found before is in the files."""
+    row = rows_of(2**20, {("copy", "torch"): 1.0})[0]
+
+    def fake(name, file):
+        def outcome():
+            if name == "benchmark":
+                file.write_text(json.dumps([row.as_dict()]))
+                return False, "too slow"
+            if name == "CUDA graph":
+                raise RuntimeError("illegal address")
+            return True, "fine"
+
+        return outcome
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu_check, "RESULTS", tmp_path)
+    monkeypatch.setattr(gpu_check, "in_process", fake)
+    monkeypatch.setattr(gpu_check, "run_counters", interrupted)
+    facts = environment(torch.device("cpu")) | {"device": "A GPU (80 GB)", "date": "2030-01-02T03:04:05"}
+    with pytest.raises(KeyboardInterrupt):
+        gpu_check.check_all(facts)
+    record = json.loads((tmp_path / "A-GPU-80-GB-2030-01-02.json").read_text())
+    assert {name: said["good"] for name, said in record["checks"].items()} == {
+        "all float32 patterns": True,
+        "repeatable": True,
+        "CUDA graph": False,
+        "beyond 2^31 elements": True,
+        "benchmark": False,
+    }
+    assert record["rows"] == [row.as_dict()]
+    assert (tmp_path / "A-GPU-80-GB-2030-01-02.csv").read_text().count("\n") == 2
+    for check in ("run_counters", "run_sanitizer", "run_tests"):
+        monkeypatch.setattr(gpu_check, check, lambda: (True, "fine"))
+    assert gpu_check.check_all(facts) == 1
+    assert "FAILED CUDA graph: RuntimeError: illegal address" in capsys.readouterr().out
+    monkeypatch.setattr(gpu_check, "in_process", lambda name, file: lambda: (True, "fine"))
+    assert gpu_check.check_all(facts) == 0
+
+
+def test_the_tests_for_the_device_exist():
+    assert all((gpu_check.ROOT / "tests" / "gpu_impl" / f"{name}.py").is_file() for name in gpu_check.DEVICE_TESTS)
 
 
 def test_byte_floor():
