@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import torch
 from torch import distributed as dist
 from torch import nn
 
 from gpu_impl import OneBitAdam
-from gpu_impl.torch_backend import decode
 from gpu_impl.worker_pool import WorkerPool
 
 SHAPES = ((5, 9), (1,), (7,), (4, 8), (3, 2, 5))
@@ -64,15 +61,52 @@ def full_state(optimizer):
         momentum_D = bucket.momentum_D(is_compressed=compressed)
         parts.append(
             {
-                "params": bucket.flat.master.numpy().copy(),
+                "params": bucket.flat.master.numpy().copy(),  # the model's parameters themselves, but for 16 bits
                 "momentum": momentum_D.numpy(),
                 "variance": bucket.variance.numpy().copy(),
                 "worker_error": bucket.worker_error_D().numpy() if compressed else np.zeros_like(momentum_D),
                 "server_error": bucket.server_error_C().numpy() if compressed else np.zeros_like(bucket.w),
-                "grad": bucket.flat.grad.float().numpy().copy(),
             }
         )
     return parts
+
+
+def note_variance(optimizer):
+    """A dict that gets v of each bucket as it is at the freeze, with its floor, before the kernels turn it into P."""
+    seen = {}
+    optimizer.take_over()
+    for k, (_, bucket) in enumerate(optimizer.pairs()):
+
+        def freeze(group, floor, correction, k=k, bucket=bucket, original=bucket.freeze):
+            v_D = bucket.variance.numpy()
+            mean = v_D.sum(dtype=np.float64) / max(1, np.count_nonzero(v_D))
+            seen[k] = np.maximum(v_D, np.float32(floor * mean)) * (v_D > 0)
+            original(group, floor, correction)
+
+        bucket.freeze = freeze
+    return seen
+
+
+def record(params, optimizer, steps, change=None):
+    """States of all buckets before the first step and after every one, and the flat gradients of each step."""
+    frozen = note_variance(optimizer)
+    states, grads = [], []
+
+    def note():
+        parts = full_state(optimizer)
+        for k, part in enumerate(parts):
+            part["variance"] = frozen.get(k, part["variance"])
+            part["step"] = optimizer.steps
+        states.append(parts)
+
+    note()
+    for t in steps:
+        train(params, optimizer, [t], change=change)
+        note()
+        for _, bucket in optimizer.pairs():
+            bucket.flat.gather_gradients()
+        grads.append([bucket.flat.grad.float().numpy().copy() for _, bucket in optimizer.pairs()])
+    return states, grads
 
 
 def total_error(parts_of_ranks):
@@ -83,6 +117,3 @@ def total_error(parts_of_ranks):
 
 def pool(n_workers):
     return WorkerPool.of(n_workers)
-
-
-__all__ = ["copy", "decode"]
