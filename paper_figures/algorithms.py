@@ -6,7 +6,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart; the dash
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paper_figures.figure import Scale
@@ -79,21 +79,21 @@ class Experiment:
     record_every: int
     problem_args: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, algorithm: Algorithm, seed: int, **changes: Any) -> RunConfig:
-        """One run; ``changes`` are fields of ``RunConfig``, and ``hyper`` is added to the algorithm's."""
+    def run(self, algorithm: Algorithm, seed: int, hyper: dict[str, Any] | None = None, **changes: Any) -> RunConfig:
+        """One run; ``hyper`` is added to the algorithm's own, ``changes`` are other fields of ``RunConfig``."""
         lr = TUNED[self.problem][algorithm.optimizer] if algorithm.tuned else self.lr
         freeze = {"freeze_step": self.freeze_step} if algorithm.needs_freeze_step else {}
-        fields: dict[str, Any] = {
-            "problem": self.problem,
-            "problem_args": self.problem_args,
-            "optimizer": algorithm.optimizer,
-            "label": algorithm.label,
-            "steps": self.steps,
-            "seed": seed,
-            "record_every": self.record_every,
-        }
-        hyper = {"lr": lr, **freeze, **algorithm.hyper, **changes.pop("hyper", {})}
-        return RunConfig(**(fields | {"hyper": hyper} | changes))
+        config = RunConfig(
+            problem=self.problem,
+            problem_args=self.problem_args,
+            optimizer=algorithm.optimizer,
+            hyper={"lr": lr, **freeze, **algorithm.hyper, **(hyper or {})},
+            label=algorithm.label,
+            steps=self.steps,
+            seed=seed,
+            record_every=self.record_every,
+        )
+        return replace(config, **changes)
 
     def runs(self, scale: Scale, algorithms: Iterable[Algorithm], **changes: Any) -> list[RunConfig]:
         """Algorithms x seeds."""
@@ -105,9 +105,9 @@ def seeds(scale: Scale) -> range:
     return range(5 if scale is Scale.QUICK else 20)
 
 
-LOGISTIC = Experiment("logistic_regression", lr=3e-3, steps=1500, freeze_step=200, record_every=20)
-DIGITS = Experiment("mlp", lr=1e-3, steps=2000, freeze_step=200, record_every=20)
+LOGISTIC = Experiment("logistic_regression", lr=3e-3, steps=1500, freeze_step=200, record_every=50)
+DIGITS = Experiment("mlp", lr=1e-3, steps=2000, freeze_step=200, record_every=50)
 TEXT = Experiment(
-    "char_transformer", lr=1e-3, steps=1000, freeze_step=150, record_every=20,
+    "char_transformer", lr=1e-3, steps=1000, freeze_step=150, record_every=25,
     problem_args={"context": 16, "n_windows": 256},
 )  # fmt: skip

@@ -41,7 +41,8 @@ def compute(
         ValueError: the Dask scheduler cannot be reached.
     """
     configs = [config for figure in figures if figure.runs for config in figure.runs(scale)]
-    sweep(configs, store, n_jobs=n_jobs, scheduler=scheduler)
+    if configs:
+        sweep(configs, store, n_jobs=n_jobs, scheduler=scheduler)
 
 
 def figure_table(figure: PaperFigure, scale: Scale, store: RunStore) -> pd.DataFrame:

@@ -1,0 +1,81 @@
+"""Our kernels against the bytes that they must move: theorem T8b's count, and the committed measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+import gpu_impl
+from paper_figures.algorithms import BLACK, BLUE, GREY, ORANGE, PURPLE, SKY, VERMILION
+from paper_figures.drawing import legend_below, log_y, note, stacked
+from paper_figures.figure import PaperFigure, Scale
+from theory.theorems.byte_floor import ADAM_STREAMS, bytes_per_parameter, total
+
+RESULTS = Path(gpu_impl.__file__).parent / "benchmarks" / "results"
+N_WORKERS = 8
+LOOKS = {
+    ("step", "cpu"): ("1-bit step, our C kernels", BLUE, "o"),
+    ("step", "triton"): ("1-bit step, our Triton kernels", SKY, "D"),
+    ("step", "DeepSpeed sequence"): ("1-bit step, DeepSpeed 0.19.6's operations", VERMILION, "s"),
+    ("adam", "torch.optim fused"): ("Adam, torch.optim fused", BLACK, "^"),
+    ("adam", "torch.optim foreach"): ("Adam, torch.optim foreach", PURPLE, "v"),
+    ("adam", "cpu"): ("Adam, our C kernel", ORANGE, "P"),
+}
+
+
+def tabulate(scale: Scale) -> pd.DataFrame:
+    """The rows of every committed results file for whole steps (1-bit and Adam), fp32, N = 8.
+
+    Columns of the files (device, date, dim, kernel, backend, seconds, floor_bytes, spent_bytes, ratio, ...), and
+    ``file``, ``theory_bytes``: the count of T8b, the same as the file's ``floor_bytes``. spent_bytes is the time in
+    bytes an element, at the copy bandwidth measured in the same run at the same size.
+
+    Raises:
+        FileNotFoundError: there is no results file.
+    """
+    files = sorted(RESULTS.glob("*.csv"))
+    if not files:
+        raise FileNotFoundError(f"no benchmark results in {RESULTS}: run `onebit bench kernels`")
+    table = pd.concat([pd.read_csv(file).assign(file=file.stem) for file in files], ignore_index=True)
+    steps = table.loc[
+        table["kernel"].isin(["step", "adam"]) & (table["n_workers"] == N_WORKERS) & (table["grad_dtype"] == "float32")
+    ]
+    floors = {"step": bytes_per_parameter(N_WORKERS), "adam": float(total(ADAM_STREAMS))}
+    return steps.assign(theory_bytes=steps["kernel"].map(floors)).reset_index(drop=True)
+
+
+def draw(table: pd.DataFrame) -> Canvas:
+    """A panel a results file: time of a step, in bytes an element at copy bandwidth, against D."""
+    files = list(dict.fromkeys(table["file"]))
+    canvas, panels = stacked(*[3.9] * len(files))
+    for axes, file in zip(panels, files, strict=True):
+        here = table.loc[table["file"] == file]
+        for (kernel, backend), (label, color, marker) in LOOKS.items():
+            rows = here.loc[(here["kernel"] == kernel) & (here["backend"] == backend)].sort_values("dim")
+            if not rows.empty:
+                axes.plot(rows["dim"], rows["spent_bytes"], marker=marker, markersize=5, color=color, label=label)
+        for kernel, dashes, word in (("step", "solid", "1-bit step"), ("adam", (0, (4, 2)), "Adam")):
+            floor = here.loc[here["kernel"] == kernel, "theory_bytes"].iloc[0]
+            axes.axhline(floor, color=GREY, linestyle=dashes, linewidth=1.2, label=f"{word} must move {floor:.4g} B")
+        device, dims = here["device"].iloc[0], np.array(sorted(set(here["dim"])))
+        axes.set(xscale="log", ylabel="time, in bytes an element", title=f"{device}, {here['date'].iloc[0][:10]}")
+        axes.set_xticks(dims, [f"2^{int(np.log2(dim))}" for dim in dims])
+        axes.minorticks_off()
+        log_y(axes)
+    panels[-1].set_xlabel("parameters D")
+    legend_below(panels[-1], ncols=1)
+    note(canvas, "time × copy bandwidth at the same D, N = 8, fp32")
+    return canvas
+
+
+FIGURE = PaperFigure(
+    name="byte_roofline",
+    title="A compressed step moves fewer bytes than Adam: kernels against their floor",
+    beside="ours",
+    caption="TODO",
+    draw=draw,
+    tabulate=tabulate,
+)

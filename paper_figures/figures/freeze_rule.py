@@ -1,0 +1,83 @@
+"""The rule C10, ||v_t||_1 >= 0.96 ||v_{t-Delta}||_1, over training: where it fires, and what it makes of the run."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+from paper_figures.algorithms import ADAM, BLACK, BLUE, DIGITS, LOGISTIC, ONE_BIT, ORANGE, TEXT, VERMILION
+from paper_figures.drawing import band, by_seed, legend_below, log_y, mark, note, of, seeds_note, stacked
+from paper_figures.figure import PaperFigure, Scale
+from reference.experiments import RunConfig
+from theory.theorems.freeze_rule import THRESHOLD, window_length
+
+PANELS = ((DIGITS, "Digits MLP"), (TEXT, "Character transformer"), (LOGISTIC, "Logistic regression"))
+LOOKS = {0.98: (ORANGE, (0, (1, 1))), 0.99: (BLUE, "solid"), 0.999: (BLACK, (0, (5, 2)))}
+
+
+def runs(scale: Scale) -> list[RunConfig]:
+    """Adam at three beta2 on three problems; 1-bit Adam that freezes itself on the digits."""
+    adam = [
+        config
+        for experiment, _ in PANELS
+        for beta2 in LOOKS
+        for config in experiment.runs(scale, (ADAM,), hyper={"beta2": beta2}, tags={"beta2": beta2})
+    ]
+    own = DIGITS.runs(scale, (ONE_BIT,), hyper={"beta2": 0.99, "freeze_step": "auto"}, tags={"beta2": 0.99})
+    return adam + own
+
+
+def ratios(table: pd.DataFrame) -> pd.DataFrame:
+    """Adam's rows that have a row Delta steps before them, with ``window`` (Delta) and ``ratio`` of the norms of v."""
+    adam = of(table, ADAM)
+    adam = adam.assign(window=adam["beta2"].map(window_length))
+    keys = ["problem", "beta2", "seed"]
+    before = adam.loc[adam["variance_l1"] > 0, [*keys, "step", "window", "variance_l1"]]
+    before = before.assign(step=before["step"] + before["window"]).drop(columns="window")
+    found = adam.merge(before, on=[*keys, "step"], suffixes=("", "_before"))
+    return found.assign(ratio=found["variance_l1"] / found["variance_l1_before"])
+
+
+def first_fired(ratio: pd.DataFrame) -> pd.DataFrame:
+    """The first row of each problem, beta2 and seed in which the rule holds."""
+    holds = ratio.loc[ratio["ratio"] >= THRESHOLD].sort_values("step")
+    return holds.drop_duplicates(["problem", "beta2", "seed"])
+
+
+def draw(table: pd.DataFrame) -> Canvas:
+    """The ratio against t / Delta, a panel a problem."""
+    canvas, panels = stacked(2.7, 2.7, 3.0)
+    ratio = ratios(table)
+    for axes, (experiment, title) in zip(panels, PANELS, strict=True):
+        here = ratio.loc[ratio["problem"] == experiment.problem]
+        for beta2, (color, dashes) in LOOKS.items():
+            window = window_length(beta2)
+            step_T, ratio_TS = by_seed(here.loc[here["beta2"] == beta2], "ratio")
+            if not len(step_T):
+                continue  # the run is shorter than Delta
+            band(
+                axes, step_T / window, ratio_TS, label=f"β₂ = {beta2:g}, Δ = {window:,}", color=color, linestyle=dashes
+            )
+        axes.axhline(THRESHOLD, color=VERMILION, linewidth=1.2)
+        axes.annotate(
+            "0.96: above it, freeze", (0.99, THRESHOLD), xycoords=("axes fraction", "data"), xytext=(0, -3),
+            textcoords="offset points", color=VERMILION, fontsize=9, ha="right", va="top",
+        )  # fmt: skip
+        axes.set(xscale="log", ylabel="‖v(t)‖₁ / ‖v(t − Δ)‖₁", title=title)
+        axes.xaxis.set_major_formatter("{x:g}")
+        log_y(axes)
+        mark(axes, 1.0, "first chance: t = Δ + 1", top=0.97)
+    panels[-1].set_xlabel("t / Δ")
+    legend_below(panels[-1], ncols=1)
+    note(canvas, seeds_note(table))
+    return canvas
+
+
+FIGURE = PaperFigure(
+    name="freeze_rule",
+    title="When does the rule “freeze once v shrinks by less than 4 % over Δ steps” fire?",
+    beside="Tang et al. 2021, section on the warm-up (there: BERT-Large stops at step 22,173, recalled)",
+    caption="TODO",
+    draw=draw,
+    runs=runs,
+)

@@ -1,0 +1,51 @@
+"""A generative adversarial network: Adam and 1-bit Adam on a game instead of a minimisation."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+from paper_figures.algorithms import ADAM, GREY, NO_FEEDBACK, ONE_BIT, Experiment
+from paper_figures.drawing import band, by_seed, legend_below, log_y, look, mark, note, of, seeds_note, stacked
+from paper_figures.figure import PaperFigure, Scale
+from reference.experiments import RunConfig
+from reference.problems.gan import GAN
+
+GAME = Experiment("gan", lr=3e-4, steps=3000, freeze_step=600, record_every=100)
+SHOWN = (ADAM, ONE_BIT, NO_FEEDBACK)
+
+
+def runs(scale: Scale) -> list[RunConfig]:
+    """beta1 = 0.5, as is usual for such games; a warm-up of 20 %, as in the paper."""
+    return GAME.runs(scale, SHOWN, hyper={"beta1": 0.5})
+
+
+def draw(table: pd.DataFrame) -> Canvas:
+    """Distance of generated to held-out digits against steps."""
+    canvas, (axes,) = stacked(4.2)
+    for algorithm in SHOWN:
+        step_T, distance_TS = by_seed(of(table, algorithm), "loss")
+        start = float(distance_TS[0].mean())
+        band(axes, step_T, distance_TS, ceiling=30 * start, **look(algorithm))
+    floor = GAN().real_distance
+    axes.axhline(floor, color=GREY, linewidth=1.0)
+    axes.annotate(
+        "training digits themselves", (0.0, floor), xycoords=("axes fraction", "data"), xytext=(6, 3),
+        textcoords="offset points", fontsize=9, color="#444444",
+    )  # fmt: skip
+    mark(axes, GAME.freeze_step, "v frozen")
+    axes.set(xlabel="steps", ylabel="sliced Wasserstein distance")
+    log_y(axes)
+    legend_below(axes)
+    note(canvas, seeds_note(table))
+    return canvas
+
+
+FIGURE = PaperFigure(
+    name="gan",
+    title="A small GAN on digits (D = 965, N = 8): distance to held-out digits",
+    beside="Tang et al. 2021, the DCGAN experiment on CelebA",
+    caption="TODO",
+    draw=draw,
+    runs=runs,
+)

@@ -1,0 +1,105 @@
+"""Linear speed-up in the number of workers: the squared gradient norm against T, with the bound of theorem T6a."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+from paper_figures.algorithms import BLACK, BLUE, GREY, ORANGE, VERMILION, seeds
+from paper_figures.drawing import legend_below, log_y, note, stacked
+from paper_figures.figure import PaperFigure, Scale
+from reference.experiments import RunConfig
+from theory.theorems.convergence_corollary import corollary_step
+from theory.theorems.convergence_nonconvex import bound_rate
+
+DIM, CONDITION, NOISE = 32, 10.0, 30.0
+BETA1, BETA2, FREEZE_STEP = 0.9, 0.999, 20
+LOOKS = {1: (BLACK, "o"), 4: (ORANGE, "s"), 16: (VERMILION, "^"), 64: (BLUE, "D")}
+HORIZONS = (100, 300, 1000)
+
+
+def step_size(n_workers: int, horizon: int) -> float:
+    """The step size of T6b without its compression part, at the expected f(x_0) - f* and the expected P.
+
+    It is the step that uncompressed descent would take: whether compression costs anything then shows.
+    """
+    spectrum_D = np.geomspace(1 / CONDITION, 1.0, DIM)
+    gap = float(spectrum_D.sum())  # E of 1/2 <x - x*, A (x - x*)>, with x and x* standard normal
+    square = (2 * float((spectrum_D**2).sum()) + NOISE**2 / n_workers) / DIM  # E of g-bar^2, a coordinate
+    p = 1 / math.sqrt((1 - BETA2**FREEZE_STEP) * square)
+    return corollary_step(BETA1, n_workers, horizon, 1.0, NOISE, 0.0, gap, p)
+
+
+def runs(scale: Scale) -> list[RunConfig]:
+    """N x T, each with its own step size; the warm-up is short, so that most of the gap is left at the freeze."""
+    return [
+        RunConfig(
+            problem="quadratic", problem_args={"dim": DIM, "condition_number": CONDITION, "noise": NOISE},
+            optimizer="one_bit_adam", n_workers=n_workers, seed=seed, probe="stationarity",
+            steps=FREEZE_STEP + horizon, record_every=FREEZE_STEP + horizon, tags={"horizon": horizon, "lr": lr},
+            hyper={
+                "lr": lr, "beta1": BETA1, "beta2": BETA2, "freeze_step": FREEZE_STEP, "server_chunks": 1,
+                "variance_floor": 0.5,
+            },
+        )
+        for n_workers in LOOKS
+        for horizon in HORIZONS
+        for lr in [step_size(n_workers, horizon)]
+        for seed in seeds(scale)
+    ]  # fmt: skip
+
+
+def points(table: pd.DataFrame) -> pd.DataFrame:
+    """The last row of each run with ``grad_norm_sq_mean`` and ``bound``, both over p_max, so that N compare.
+
+    grad_norm_sq_mean: (1/T) sum ||grad f(x_t)||_P^2 / p_max, in which every weight is at most 1. ``bound`` is that of
+    T6a at the run's own step size, p_max, f(y_1) - f* and start momentum, with the largest ||Delta|| of all seeds for
+    E_Delta. It bounds an expectation: compare it with the mean over seeds.
+    """
+    rows = table.loc[table["step"] > 0].copy()
+    rows["error_bound"] = rows.groupby(["n_workers", "horizon"])["total_error_max"].transform("max")
+    names = ["lr", "n_workers", "horizon", "error_bound", "start_gap", "p_max", "start_momentum"]
+    rows["bound"] = [
+        bound_rate(lr, BETA1, n, T, 1.0, NOISE, E, gap, p, momentum) / p
+        for lr, n, T, E, gap, p, momentum in rows[names].to_numpy(float)
+    ]
+    return rows.assign(grad_norm_sq_mean=rows["mean_grad_norm_sq_p"] / rows["p_max"])
+
+
+def draw(table: pd.DataFrame) -> Canvas:
+    """Against T for each N, with the bounds; and all of it against N T, where linear speed-up is one line."""
+    canvas, (against_t, against_nt) = stacked(3.8, 3.2)
+    rows = points(table)
+    for n_workers, (color, marker) in LOOKS.items():
+        here = rows.loc[rows["n_workers"] == n_workers]
+        mean = here.groupby("horizon")[["grad_norm_sq_mean", "bound"]].mean()
+        label = f"N = {n_workers}"
+        against_t.plot(mean.index, mean["grad_norm_sq_mean"], marker=marker, color=color, label=label)
+        against_t.plot(mean.index, mean["bound"], color=color, linestyle=(0, (4, 2)), linewidth=1.0)
+        against_t.plot(here["horizon"], here["grad_norm_sq_mean"], marker, color=color, markersize=3, alpha=0.4)
+        against_nt.plot(n_workers * mean.index, mean["grad_norm_sq_mean"], marker=marker, color=color, label=label)
+    one = rows.loc[(rows["n_workers"] == 1) & (rows["horizon"] == HORIZONS[0]), "grad_norm_sq_mean"].mean()
+    nt = np.array([HORIZONS[0], 64 * HORIZONS[-1]], float)
+    against_nt.plot(nt, one * np.sqrt(nt[0] / nt), color=GREY, linestyle=":", label="slope −1/2")
+    against_t.set(xlabel="T, steps after the freeze", title="thick: measured, dashed: bound T6a")
+    against_nt.set(xlabel="N T, gradients after the freeze", title="Linear speed-up is one line here")
+    for axes in (against_t, against_nt):
+        axes.set(xscale="log", ylabel="mean of ‖∇f‖² (P-weighted)")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        log_y(axes)
+    legend_below(against_nt, ncols=3)
+    note(canvas, f"line: mean, points: {table['seed'].nunique()} seeds")
+    return canvas
+
+
+FIGURE = PaperFigure(
+    name="linear_speedup",
+    title="More workers, fewer steps: gradient norm against T (noisy quadratic, D = 32)",
+    beside="Tang et al. 2021, corollary 1: σ/√(NT), linear speed-up",
+    caption="TODO",
+    draw=draw,
+    runs=runs,
+)

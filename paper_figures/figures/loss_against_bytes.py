@@ -1,0 +1,64 @@
+"""Loss against bytes on the wire, on three problems: the runs of the convergence figures, another axis."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import EngFormatter
+
+from paper_figures.algorithms import (
+    ADAM,
+    DIGITS,
+    DOUBLE_SQUEEZE,
+    FROZEN,
+    LOCAL,
+    LOGISTIC,
+    MOMENTUM,
+    NAIVE,
+    ONE_BIT,
+    TEXT,
+)  # fmt: skip
+from paper_figures.drawing import band, by_seed, legend_below, log_y, look, note, of, seeds_note, stacked
+from paper_figures.figure import PaperFigure, Scale
+from reference.experiments import RunConfig
+
+SHOWN = (ADAM, ONE_BIT, NAIVE, MOMENTUM, DOUBLE_SQUEEZE, LOCAL)
+PANELS = (
+    (DIGITS, "loss", "training loss", "Digits MLP, D = 17,226"),
+    (TEXT, "loss", "training loss", "Character transformer, D = 19,040"),
+    (LOGISTIC, "excess_loss", "f(x) − f*", "Logistic regression, D = 31"),
+)
+
+
+def runs(scale: Scale) -> list[RunConfig]:
+    """Those of the convergence figures, FROZEN with them: it sends 32 bits, for the claims."""
+    return [config for experiment, *_ in PANELS for config in experiment.runs(scale, (*SHOWN, FROZEN))]
+
+
+def draw(table: pd.DataFrame) -> Canvas:
+    """Three panels, one a problem; bytes are the mean over workers, the same for every seed."""
+    canvas, panels = stacked(2.9, 2.9, 3.3)
+    for axes, (experiment, column, ylabel, title) in zip(panels, PANELS, strict=True):
+        here = table.loc[table["problem"] == experiment.problem]
+        start = float(here.loc[here["step"] == 0, column].mean())
+        for algorithm in SHOWN:
+            rows = of(here.loc[here["bytes_per_worker"] > 0], algorithm)
+            bytes_T = by_seed(rows, "bytes_per_worker")[1].mean(axis=1)
+            band(axes, bytes_T, by_seed(rows, column)[1], ceiling=3 * start, **look(algorithm))
+        axes.set(ylabel=ylabel, xscale="log", title=title)
+        log_y(axes)
+        axes.xaxis.set_major_formatter(EngFormatter(unit="B", sep=" "))
+    panels[-1].set_xlabel("bytes sent by a worker")
+    legend_below(panels[-1])
+    note(canvas, seeds_note(table))
+    return canvas
+
+
+FIGURE = PaperFigure(
+    name="loss_against_bytes",
+    title="Loss against bytes sent (N = 8)",
+    beside="ours; the paper plots samples and seconds",
+    caption="TODO",
+    draw=draw,
+    runs=runs,
+)

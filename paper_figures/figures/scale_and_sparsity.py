@@ -1,0 +1,85 @@
+"""The l2 and the l1 scale [C1] as gradients get sparser: contraction by phi [L10], and what training makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+from paper_figures.algorithms import BLUE, GREEN, GREY, ORANGE, seeds
+from paper_figures.drawing import last_by, legend_below, log_y, mark, note, stacked, sweep_points
+from paper_figures.figure import PaperFigure, Scale
+from reference.experiments import RunConfig
+from theory.theorems.scaled_sign_contraction import bound_l1, bound_l2
+
+ROWS, BATCHES, STEPS = 64, (1, 2, 4, 16, 64), 1500
+LOOKS = {
+    "l2": ("1-bit Adam, l2 scale", BLUE, "solid", "o"),
+    "l1": ("1-bit Adam, l1 scale", ORANGE, (0, (5, 2)), "s"),
+    "none": ("v frozen, 32 bits", GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
+}
+
+
+def density(batch_size: int) -> float:
+    """Expected share of non-zeros in one worker's gradient: a sample touches one of ROWS rows of U and one of V."""
+    return 1 - (1 - 1 / ROWS) ** batch_size
+
+
+def runs(scale: Scale) -> list[RunConfig]:
+    """Matrix factorisation, whose gradients have a row only where a sample fell: the batch sets the sparsity."""
+    return [
+        RunConfig(
+            problem="matrix_factorization",
+            problem_args={"rows": ROWS, "columns": ROWS, "rank": 4, "batch_size": batch_size},
+            optimizer="frozen_adam" if kind == "none" else "one_bit_adam",
+            hyper={"lr": 3e-3, "freeze_step": 300} | ({} if kind == "none" else {"scale": kind}),
+            label=label, seed=seed, steps=STEPS, record_every=STEPS // 10, probe="compression",
+            tags={"batch_size": batch_size, "density": density(batch_size), "scale": kind},
+        )
+        for kind, (label, *_) in LOOKS.items()
+        for batch_size in BATCHES
+        for seed in seeds(scale)
+    ]  # fmt: skip
+
+
+def draw(table: pd.DataFrame) -> Canvas:
+    """L10's two curves with the phi that training met; phi against density; loss against density."""
+    canvas, (law, seen, loss) = stacked(2.8, 2.4, 3.2)
+    phi = np.linspace(0.01, 1, 200)
+    for name, bound in (("l2", bound_l2), ("l1", bound_l1)):
+        _, color, dashes, _ = LOOKS[name]
+        law.plot(phi, [bound(value) for value in phi], color=color, linestyle=dashes, label=f"{name} scale")
+    law.axhline(1, color=GREY, linewidth=1.0)
+    mark(law, 0.25, "φ = 1/4: below it l2 adds error", top=0.3)
+    law.set(xlabel="φ = ‖u‖₁² / (d ‖u‖₂²)", ylabel="‖u − C(u)‖² / ‖u‖²", title="The law L10", xlim=(0, 1))
+    legend_below(law)
+
+    top = 3 * float(table.loc[table["step"] == 0, "loss"].mean())
+    for kind, (label, color, dashes, marker) in LOOKS.items():
+        rows = table.loc[table["scale"] == kind]
+        look = {"color": color, "linestyle": dashes, "marker": marker, "label": label}
+        sweep_points(loss, *last_by(rows, "density", "loss"), ceiling=top, **look)
+        if kind != "none":
+            sweep_points(seen, *last_by(rows, "density", "worker_phi"), ceiling=1.0, **look)
+    seen.axhline(0.25, color=GREY, linewidth=1.0)
+    seen.set(ylabel="φ of u, last step", title="What training compresses", ylim=(0, 0.8))
+    loss.set(
+        xlabel="share of non-zeros in a worker's gradient", ylabel=f"loss at step {STEPS:,}", title="What comes of it"
+    )
+    for axes in (seen, loss):
+        axes.set(xscale="log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    log_y(loss)
+    legend_below(loss)
+    note(canvas, f"line: median, points: {table['seed'].nunique()} seeds, crosses: diverged")
+    return canvas
+
+
+FIGURE = PaperFigure(
+    name="scale_and_sparsity",
+    title="l2 or l1 scale? Sparse gradients (matrix factorisation, D = 512, N = 8)",
+    beside="ours; the paper uses the l2 scale",
+    caption="TODO",
+    draw=draw,
+    runs=runs,
+)

@@ -1,0 +1,57 @@
+"""How long must the warm-up be? T_w swept, with and without a variance floor, nothing else changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+from paper_figures.algorithms import ADAM, BLACK, DIGITS, FROZEN, ONE_BIT, ONE_BIT_NO_FLOOR
+from paper_figures.drawing import last_by, legend_below, log_y, note, of, stacked, sweep_points
+from paper_figures.figure import PaperFigure, Scale
+from reference.experiments import RunConfig
+
+SMALL = replace(DIGITS, problem_args={"hidden_sizes": [32, 32]}, steps=400, record_every=200)
+FREEZE_STEPS = (1, 3, 10, 30, 100, 200)
+SHOWN = (ONE_BIT, ONE_BIT_NO_FLOOR, FROZEN)
+
+
+def runs(scale: Scale) -> list[RunConfig]:
+    """Three algorithms x T_w, and Adam."""
+    return SMALL.runs(scale, (ADAM,)) + [
+        config
+        for freeze_step in FREEZE_STEPS
+        for config in SMALL.runs(scale, SHOWN, hyper={"freeze_step": freeze_step}, tags={"freeze_step": freeze_step})
+    ]
+
+
+def draw(table: pd.DataFrame) -> Canvas:
+    """Loss at the last step against T_w."""
+    canvas, (axes,) = stacked(4.2)
+    ceiling = 30.0
+    for algorithm, marker in zip(SHOWN, "os^", strict=True):
+        x, loss_XS = last_by(of(table, algorithm), "freeze_step", "loss")
+        sweep_points(
+            axes, x, loss_XS, ceiling=ceiling, label=algorithm.label, marker=marker, color=algorithm.color,
+            linestyle=algorithm.linestyle,
+        )  # fmt: skip
+    adam = of(table, ADAM)
+    last = adam.loc[adam["step"] == adam["step"].max(), "loss"]
+    axes.axhspan(last.min(), last.max(), color=BLACK, alpha=0.25, linewidth=0, label="Adam, range of its seeds")
+    axes.set(xscale="log", xlabel="warm-up T_w (steps)", ylabel=f"training loss at step {adam['step'].max():,}")
+    axes.xaxis.set_major_formatter("{x:g}")
+    log_y(axes)
+    legend_below(axes)
+    note(canvas, f"line: median, points: {table['seed'].nunique()} seeds, crosses: diverged (loss above {ceiling:g})")
+    return canvas
+
+
+FIGURE = PaperFigure(
+    name="warmup_length",
+    title="The warm-up swept: freezing too early fails (digits MLP 64-32-32-10)",
+    beside="ours; the paper says that a warm-up is needed and gives 15 to 20 % of the steps",
+    caption="TODO",
+    draw=draw,
+    runs=runs,
+)
