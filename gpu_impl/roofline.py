@@ -17,7 +17,7 @@ def draw_roofline(rows: Sequence[Row], file: Path, title: str) -> None:
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow to import, and optional
 
-    figure = Figure(figsize=(11, 4.8), layout="constrained")
+    figure = Figure(figsize=(11, 5.2), layout="constrained")
     bars_axes, curve_axes = figure.subplots(1, 2)
     n_workers = rows[0].n_workers
     rows = [row for row in rows if row.n_workers == n_workers and row.kernel not in ("copy", "scale_in_place")]
@@ -32,14 +32,14 @@ def draw_roofline(rows: Sequence[Row], file: Path, title: str) -> None:
     bars_axes.set_xscale("log")
     bars_axes.set_xlabel("bytes an element")
     bars_axes.set_title(f"D = {largest:,}, N = {n_workers}")
-    bars_axes.legend(loc="lower right")
+    bars_axes.legend(loc="upper center", bbox_to_anchor=(0.3, -0.12), ncol=2)
 
     for backend in dict.fromkeys(row.backend for row in rows if row.kernel == "step"):
         points = sorted((row.dim, row.ratio) for row in rows if row.kernel == "step" and row.backend == backend)
         curve_axes.plot(*zip(*points, strict=True), marker="o", label=f"step: {backend}")
-    fused = sorted((row.dim, row.ratio) for row in rows if row.backend == "torch.optim fused")
-    if fused:
-        curve_axes.plot(*zip(*fused, strict=True), marker="s", linestyle="--", label="Adam: torch.optim fused")
+    for backend in dict.fromkeys(row.backend for row in rows if row.backend.startswith("torch.optim fused")):
+        points = sorted((row.dim, row.ratio) for row in rows if row.backend == backend)
+        curve_axes.plot(*zip(*points, strict=True), marker="s", linestyle="--", label=f"Adam: {backend}")
     curve_axes.axhline(1.0, color="tab:red", label="floor at copy bandwidth")
     curve_axes.set_xscale("log", base=2)
     curve_axes.set_yscale("log")
