@@ -14,7 +14,7 @@ from rich.table import Table
 def figures(
     names: Annotated[list[str] | None, typer.Argument(help="Figures to draw; none means all.")] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
-    scale: Annotated[str, typer.Option(help="quick: minutes on two cores; full: more seeds.")] = "quick",
+    scale: Annotated[str, typer.Option(help="quick: minutes on two cores; full: more seeds, real hardware.")] = "quick",
     out: Annotated[Path, typer.Option(help="Folder for the pictures, tables and captions.")] = Path("report/figures"),
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
@@ -25,11 +25,13 @@ def figures(
     Finished runs are kept in .cache/runs (or $ONEBIT_CACHE), so an interrupted call goes on where it stopped.
     """
     from paper_figures.figure import Scale  # noqa: PLC0415 - matplotlib and pandas are slow to import
-    from paper_figures.render import all_figures, render  # noqa: PLC0415
+    from paper_figures.render import all_figures, render, with_results  # noqa: PLC0415
     from reference.experiments.sweep import default_store  # noqa: PLC0415
     from reference.files import write_atomically  # noqa: PLC0415
 
-    known, console = all_figures(), Console()
+    if scale not in list(Scale):
+        raise typer.BadParameter(f"--scale must be quick or full, got {scale!r}")
+    known, console = all_figures(Scale(scale)), Console()
     if show_list:
         table = Table("name", "shows", "beside")
         for figure in known.values():
@@ -38,11 +40,13 @@ def figures(
         return
     for name in names or []:
         if name not in known:
-            raise typer.BadParameter(f"there is no figure {name!r}; there are {', '.join(known)}")
-    if scale not in list(Scale):
-        raise typer.BadParameter(f"--scale must be quick or full, got {scale!r}")
-    chosen = [known[name] for name in names or known]
+            raise typer.BadParameter(f"there is no figure {name!r} at --scale {scale}; there are {', '.join(known)}")
     try:
+        chosen, wanted = with_results([known[name] for name in names or known], Scale(scale))
+        if names and wanted:
+            raise ValueError(wanted[0])
+        for line in wanted:
+            console.print(f"left out {line}", highlight=False, soft_wrap=True)
         files = render(chosen, out, scale=Scale(scale), store=default_store(), n_jobs=jobs, scheduler=scheduler)
     except (ValueError, OSError) as error:
         raise typer.BadParameter(str(error)) from None

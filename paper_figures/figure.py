@@ -19,6 +19,10 @@ class Scale(StrEnum):
     FULL = "full"
 
 
+class MissingResultsError(ValueError):
+    """A figure shows runs from real hardware that are not here; one sentence says what makes them, from which data."""
+
+
 @dataclass(frozen=True)
 class PaperFigure:
     """One figure. Its table comes from exactly one of ``runs`` and ``tabulate``.
@@ -31,6 +35,7 @@ class PaperFigure:
         draw: the tidy table -> a new matplotlib figure; no side effects, no randomness.
         runs: the run configurations at a scale; the table is that of all these runs, and each run is cached.
         tabulate: the table at a scale, for formulae and committed measurements: seconds at most, never cached.
+        scales: at which it can be drawn.
 
     Raises:
         ValueError: both or neither of ``runs`` and ``tabulate`` are given.
@@ -43,6 +48,7 @@ class PaperFigure:
     draw: Callable[[pd.DataFrame], Canvas]
     runs: Callable[[Scale], list[RunConfig]] | None = None
     tabulate: Callable[[Scale], pd.DataFrame] | None = None
+    scales: tuple[Scale, ...] = tuple(Scale)
 
     def __post_init__(self) -> None:
         if (self.runs is None) == (self.tabulate is None):

@@ -12,19 +12,32 @@ import matplotlib.style
 import pandas as pd
 
 from paper_figures import figures as package
-from paper_figures.figure import PaperFigure, Scale
+from paper_figures.figure import MissingResultsError, PaperFigure, Scale
 from reference.experiments import RunStore, sweep
 from reference.files import write_atomically
 
 STYLE = Path(__file__).with_name("onebit.mplstyle")
 
 
-def all_figures() -> dict[str, PaperFigure]:
-    """Every ``FIGURE`` of the modules of ``paper_figures.figures``, by name."""
+def all_figures(scale: Scale = Scale.QUICK) -> dict[str, PaperFigure]:
+    """Every ``FIGURE`` of the modules of ``paper_figures.figures`` that is drawn at ``scale``, by name."""
     modules = (
         importlib.import_module(f"{package.__name__}.{info.name}") for info in pkgutil.iter_modules(package.__path__)
     )
-    return {module.FIGURE.name: module.FIGURE for module in modules}
+    return {module.FIGURE.name: module.FIGURE for module in modules if scale in module.FIGURE.scales}
+
+
+def with_results(figures: Iterable[PaperFigure], scale: Scale) -> tuple[list[PaperFigure], list[str]]:
+    """The figures that can be drawn here, and what each of the others wants: runs on real hardware."""
+    here, wanted = [], []
+    for figure in figures:
+        try:
+            if figure.scales == (Scale.FULL,):
+                figure_table(figure, scale, RunStore(Path()))
+            here.append(figure)
+        except MissingResultsError as error:
+            wanted.append(f"{figure.name}: {error}")
+    return here, wanted
 
 
 def compute(

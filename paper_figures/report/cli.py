@@ -30,7 +30,7 @@ def report(
     from paper_figures.claims import facts  # noqa: PLC0415
     from paper_figures.claims.registry import claims_table  # noqa: PLC0415
     from paper_figures.figure import Scale  # noqa: PLC0415
-    from paper_figures.render import all_figures, figure_table, render  # noqa: PLC0415
+    from paper_figures.render import all_figures, figure_table, render, with_results  # noqa: PLC0415
     from paper_figures.report import committed, stages  # noqa: PLC0415
     from paper_figures.report.page import Content, render_page  # noqa: PLC0415
     from reference.experiments.sweep import default_store  # noqa: PLC0415
@@ -39,9 +39,12 @@ def report(
 
     if scale not in list(Scale):
         raise typer.BadParameter(f"--scale must be quick or full, got {scale!r}")
-    console, store, figures = Console(), default_store(), list(all_figures().values())
+    console, store = Console(), default_store()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
+        figures, wanted = with_results(all_figures(Scale(scale)).values(), Scale(scale))
+        for line in wanted:
+            console.print(f"left out {line}", highlight=False, soft_wrap=True)
         with Progress(*columns, console=Console(stderr=True)) as progress:
             evidence = stages.gather(store.folder / "evidence", progress, jobs=jobs or -1)
         files = render(figures, out / "figures", scale=Scale(scale), store=store, n_jobs=jobs)
