@@ -114,7 +114,9 @@ class OneBitAdam(Optimizer):
         self._groups_buckets: list[list[Bucket]] = []  # one list for each parameter group
         self._left_out: list[Tensor] = []  # parameters that need no gradient
         self._collectives: Collectives | None = None
+        self._shards: list[Collectives] = []
         self._agreed = False
+        self._settings_differ: Tensor | bool = False
         self._broken = ""
         self._calls = 0  # steps asked for; those not applied were skipped
         self._applied = torch.zeros((), dtype=torch.float64)  # on the device: nobody waits for it
@@ -166,6 +168,7 @@ class OneBitAdam(Optimizer):
         self.take_over()
         if not self._agreed:
             refuse_double_average(param for group in self.param_groups for param in group["params"])
+            self._shards = shard_groups(self.param_groups, self.process_group)
             agree(self.collectives, facts_of(self))
             self._agreed = True
 
@@ -219,7 +222,10 @@ class OneBitAdam(Optimizer):
         square = self._sum_over_shards(square)
         table = self.collectives.table(torch.cat([square, square.new_tensor([self._settings_checksum()])]))
         squares, settings = table.unbind(dim=1)
-        if (device.type == "cpu" or not self._is_settled) and bool((settings != settings[0]).any()):
+        differ = (settings != settings[0]).any()
+        if device.type != "cpu" and self._is_settled:
+            self._settings_differ = self._settings_differ | differ  # nobody waits for the device: told when it is saved
+        elif bool(differ):
             agree(self.collectives, facts_of(self))  # raises, and says which
         factor = torch.ones_like(squares[0])
         if self.settings["max_grad_norm"] is not None:
@@ -324,7 +330,11 @@ class OneBitAdam(Optimizer):
 
     @staticmethod
     def _scalars(
-        group: Group, bucket: Bucket, factor: Tensor | float, momentum_correction: Any = 1.0, variance_correction: Any = 1.0
+        group: Group,
+        bucket: Bucket,
+        factor: Tensor | float,
+        momentum_correction: Any = 1.0,
+        variance_correction: Any = 1.0,
     ) -> Tensor:
         """The scalars of a step (5,) as the kernels read them, filled in without waiting for the device."""
         scalars = torch.empty(N_SCALARS, device=bucket.flat.weights.device)
@@ -341,7 +351,7 @@ class OneBitAdam(Optimizer):
 
     def _sum_over_shards(self, values: Tensor) -> Tensor:
         """The sum over the ranks that hold the other shards of a model; the values themselves if it is not sharded."""
-        for shards in shard_groups(self.param_groups, self.process_group):
+        for shards in self._shards:
             values = shards.table(values).sum(dim=0)
         return values
 
@@ -383,9 +393,11 @@ class OneBitAdam(Optimizer):
         checksum; ``param_groups`` is as in any optimizer.
 
         Raises:
-            RuntimeError: the last step ended in the middle.
+            RuntimeError: the last step ended in the middle, or the workers used different learning rates.
         """
         self._check_whole()
+        if self._settings_differ:
+            raise RuntimeError("lr, betas, eps or weight_decay was not the same on all workers: the replicas differ")
         self.take_over()
         self.state["onebit"] = pack(self)  # pyright: ignore[reportArgumentType] - torch allows keys that are no tensors
         try:
@@ -430,7 +442,7 @@ class OneBitAdam(Optimizer):
         self._calls = steps + skipped_steps
         self.collectives.bytes_sent = self._bytes_before = bytes_sent
         self.freeze_rule.norms = list(variance_norms)
-        self._agreed, self._broken = False, ""
+        self._agreed, self._settings_differ, self._broken = False, False, ""
 
     def __getstate__(self) -> dict[str, Any]:
         if self.process_group is not None:
