@@ -1,0 +1,88 @@
+"""Training that survives the death of a process: ``torchrun`` restarts all, and they go on from the last checkpoint.
+
+    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
+    torchrun --standalone --nproc-per-node 2 --max-restarts 3 -m gpu_impl.examples.restartable --checkpoint FOLDER
+
+Kill one of the processes (``kill -9``) and watch: the parameters at the end are those of an undisturbed run, to the
+bit. ``gpu_impl.examples.survive`` does that many times. What it takes: batches that depend on the step and not on what
+came before, a checkpoint every few steps, and loading it at the start if there is one. The environment variable gives
+the workers a new store at each restart: in torch 2.13 they share torchrun's otherwise, may find the addresses of the
+dead in it, and the restart fails with "Connection refused".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from torch import distributed as dist
+
+from gpu_impl import OneBitAdam, load_checkpoint, save_checkpoint
+from gpu_impl.agreement import checksum
+from gpu_impl.examples.tasks import TASKS, join, write
+
+STEPS, FREEZE_STEP, EVERY = 60, 20, 8
+
+
+def main(
+    checkpoint: Annotated[Path, typer.Option(help="Folder of the checkpoint.")],
+    steps: Annotated[int, typer.Option(min=1)] = STEPS,
+    freeze_step: Annotated[int, typer.Option(min=1)] = FREEZE_STEP,
+    every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = EVERY,
+    timeout: Annotated[float, typer.Option(help="Seconds that a worker waits for another.")] = 30.0,
+    kill: Annotated[
+        str, typer.Option(help="RANK:STEP:SECONDS, or RANK:save-STEP:SECONDS: die so long after it begins.")
+    ] = "",
+    result: Annotated[Path | None, typer.Option(help="Write checksums of the final state to this file.")] = None,
+) -> None:
+    """Train a character transformer by 1-bit Adam, with checkpoints."""
+    join(timeout)
+    doom = Doom(kill)
+    task = TASKS["char"]
+    model = task.model(0)
+    optimizer = OneBitAdam(model.parameters(), lr=task.lr, freeze_step=freeze_step)
+    doom.at("0")
+    first = 1
+    if (checkpoint / "checkpoint.json").exists():
+        first = load_checkpoint(checkpoint, optimizer, model) + 1
+    for t in range(first, steps + 1):
+        doom.at(str(t))
+        optimizer.zero_grad()
+        task.loss(model, task.batch(0, t, dist.get_rank())).backward()
+        optimizer.step()
+        if t % every == 0:
+            doom.at(f"save-{t}")
+            save_checkpoint(checkpoint, optimizer, model, t)
+    digests = [0] * dist.get_world_size()
+    dist.all_gather_object(digests, optimizer.state_dict()["state"]["onebit"]["digest"])
+    if dist.get_rank() == 0:
+        facts = {"params": checksum(model.parameters()), "states": digests, "starts": attempt() + 1}
+        if result:
+            write(result, json.dumps(facts))
+    dist.destroy_process_group()
+
+
+def attempt() -> int:
+    """How often torchrun has restarted the workers."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+class Doom:
+    """The end that ``--kill`` orders for this process: from outside, so at any instruction; on its first start only."""
+
+    def __init__(self, order: str) -> None:
+        rank, self.moment, self.seconds = order.split(":") if order else ("", "", "")
+        self.is_ours = order != "" and int(rank) == dist.get_rank() and attempt() == 0
+
+    def at(self, moment: str) -> None:
+        """Order it if this is the moment."""
+        if self.is_ours and moment == self.moment:
+            subprocess.Popen(["sh", "-c", f"sleep {self.seconds}; kill -9 {os.getpid()}"])
+
+
+if __name__ == "__main__":
+    typer.run(main)
