@@ -168,6 +168,7 @@ class HookedOneBitAdam(OneBitAdam):
         for inbox in self._inboxes:
             inbox.open()
         self._bytes_before = self.collectives.bytes_sent
+        self.collectives.where = f" of step {self._calls + 1}"
 
     def _begin_exchange(self, inbox: _Inbox) -> None:
         """All gradients of a bucket are here: start its exchange."""

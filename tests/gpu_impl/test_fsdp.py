@@ -1,0 +1,139 @@
+"""Hybrid sharding, 2 x 2 processes: a process does with its shards what OneBitAdam does with plain tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+
+from gpu_impl import OneBitAdam, load_checkpoint, save_checkpoint
+from gpu_impl.worker_pool import WorkerPool
+from theory.rounding import gamma
+
+FREEZE_STEP, STEPS = 3, 8
+HYPER = {"lr": 1e-2, "freeze_step": FREEZE_STEP, "weight_decay": 0.1, "bucket_elements": 80}
+
+
+class Hybrid:
+    """A small network, sharded over two processes, in two copies; its parts don't divide by two."""
+
+    def __init__(self, mesh, **options):
+        torch.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(5, 13), nn.Tanh(), nn.Linear(13, 7), nn.Tanh(), nn.Linear(7, 1))
+        for layer in self.model[::2]:
+            fully_shard(layer, mesh=mesh["shard"])
+        fully_shard(self.model, mesh=mesh["shard"])
+        self.optimizer = OneBitAdam(
+            self.model.parameters(), **HYPER | options, process_group=mesh["replicate"].get_group()
+        )
+
+    def backward(self, t):
+        self.optimizer.zero_grad()
+        random = torch.Generator().manual_seed(1000 * t + dist.get_rank())
+        self.model(torch.randn(4, 5, generator=random)).square().mean().backward()
+
+    def locals(self, of=lambda param: param):
+        return [of(param).to_local().detach().clone() for param in self.model.parameters()]
+
+
+def make_mesh():
+    return init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+
+
+def beside_plain_tensors(nan_on_rank):
+    """Whether the shards equal plain tensors with the same gradients, bit for bit, after each step; and the shards."""
+    mesh = make_mesh()
+    hybrid = Hybrid(mesh)
+    plain = [nn.Parameter(shard) for shard in hybrid.locals()]
+    optimizer = OneBitAdam(plain, **HYPER, process_group=mesh["replicate"].get_group())
+    same = []
+    for t in range(1, STEPS + 1):
+        is_nan = t in (2, FREEZE_STEP + 3)
+        hybrid.backward(t)
+        if is_nan and dist.get_rank() == nan_on_rank:
+            hybrid.model[0].weight.grad.to_local()[0, 0] = float("nan")
+        for param, grad in zip(plain, hybrid.locals(lambda param: param.grad), strict=True):
+            param.grad = torch.full_like(grad, float("nan")) if is_nan else grad
+        hybrid.optimizer.step()
+        optimizer.step()
+        same.append(all(map(torch.equal, hybrid.locals(), plain)))
+    assert hybrid.optimizer.phase == "compressed"
+    return same, hybrid.locals(), hybrid.optimizer.skipped_steps
+
+
+def test_shards_move_as_plain_tensors_do_and_replicas_stay_equal():
+    """A NaN is in the shard of one process only; those that hold the other shard skip the step too [C8, L6]."""
+    results = WorkerPool.of(4).call(beside_plain_tensors, 3)
+    for same, _, skipped in results:
+        assert same == [True] * STEPS
+        assert skipped == 2
+    for first, second in ((0, 2), (1, 3)):
+        assert all(map(torch.equal, results[first][1], results[second][1]))
+
+
+def clipped_step():
+    """The momentum after one clipped warm-up step, and what it must be by C9."""
+    mesh = make_mesh()
+    limit = 1e-3
+    hybrid = Hybrid(mesh, max_grad_norm=limit)
+    hybrid.backward(1)
+    grads = hybrid.locals(lambda param: param.grad)
+    squares = [torch.zeros((), dtype=torch.float64) for _ in range(4)]
+    dist.all_gather(squares, sum(grad.double().square().sum() for grad in grads))
+    norm = torch.stack(squares).view(2, 2).sum(dim=1).mean().sqrt()  # root mean square over the copies of whole norms
+    hybrid.optimizer.step()
+    assert norm > limit
+    for grad in grads:
+        dist.all_reduce(grad, group=mesh["replicate"].get_group())
+    factor, rest = (limit / norm).float(), torch.tensor(1 - 0.9)
+    expected = torch.cat([(rest * (grad / 2 * factor)).flatten() for grad in grads])
+    slots = [(bucket, slot) for _, bucket in hybrid.optimizer.pairs() for slot in bucket.flat.slots]
+    return torch.cat([bucket.momentum[slot] for bucket, slot in slots]), expected
+
+
+def test_the_norm_that_clips_is_that_of_all_shards():
+    for momentum, expected in WorkerPool.of(4).call(clipped_step):
+        # three float32 roundings on each side, of the factor and of two products; the two norms, in float64, differ by
+        # far less than a seventh
+        assert torch.allclose(momentum, expected, rtol=gamma(7, "float32"), atol=0)
+
+
+def resumed(folder, stop):
+    mesh = make_mesh()
+    straight, hybrid = Hybrid(mesh), Hybrid(mesh)
+    for t in range(1, STEPS + 1):
+        for run in (straight, hybrid):
+            run.backward(t)
+            run.optimizer.step()
+        if t == stop:
+            save_checkpoint(folder, hybrid.optimizer, hybrid.model, t)
+            hybrid = Hybrid(mesh)
+            assert load_checkpoint(folder, hybrid.optimizer, hybrid.model) == t
+    return all(map(torch.equal, straight.locals(), hybrid.locals()))
+
+
+@pytest.mark.parametrize("stop", [2, FREEZE_STEP + 2])
+def test_a_resumed_run_continues_to_the_same_bits(tmp_path, stop):
+    assert WorkerPool.of(4).call(resumed, tmp_path, stop) == [True] * 4
+
+
+def on_the_whole_mesh():
+    mesh = make_mesh()
+    model = nn.Linear(4, 4)
+    fully_shard(model, mesh=mesh)
+    assert isinstance(model.weight, DTensor)
+    optimizer = OneBitAdam(model.parameters(), freeze_step=2, process_group=mesh["replicate"].get_group())
+    model(torch.ones(1, 4)).sum().backward()
+    with pytest.raises(ValueError, match="replicated over a dimension of its own mesh") as caught:
+        optimizer.step()
+    return str(caught.value)
+
+
+def test_a_model_on_the_whole_mesh_is_refused():
+    """FSDP2 would average between the nodes itself, in full precision."""
+    for message in WorkerPool.of(4).call(on_the_whole_mesh):
+        assert 'mesh["shard"]' in message
