@@ -45,6 +45,7 @@ class Collectives:
     Attributes:
         rank: number of this worker in the group.
         size: N.
+        where: told in errors, such as " of step 7".
         bytes_sent: bytes that this worker has handed over for others so far. Of an all-reduce, 2(N-1)/N of its buffer.
 
     Raises:
@@ -54,7 +55,7 @@ class Collectives:
     def __init__(self, process_group: dist.ProcessGroup | None = None) -> None:
         self.group = process_group
         self.rank, self.size = 0, 1
-        self.bytes_sent = 0
+        self.where, self.bytes_sent = "", 0
         if process_group is not None or (dist.is_available() and dist.is_initialized()):
             self.rank, self.size = dist.get_rank(process_group), dist.get_world_size(process_group)
         if self.rank < 0:
@@ -65,7 +66,7 @@ class Collectives:
         if self.size == 1:
             return Pending()
         self.bytes_sent += ALL_REDUCE_PASSES * (self.size - 1) * _bytes(values) // self.size
-        return _begin("all-reduce", dist.all_reduce, values, group=self.group)
+        return _begin("all-reduce" + self.where, dist.all_reduce, values, group=self.group)
 
     def all_to_all(self, received: Tensor, rows: Tensor) -> Pending:
         """Row j of ``rows`` (N, ...) goes to worker j; row i of ``received`` comes from worker i."""
@@ -73,7 +74,7 @@ class Collectives:
             received.copy_(rows)
             return Pending()
         self.bytes_sent += (self.size - 1) * _bytes(rows) // self.size
-        return _begin("all-to-all", dist.all_to_all_single, received, rows, group=self.group)
+        return _begin("all-to-all" + self.where, dist.all_to_all_single, received, rows, group=self.group)
 
     def all_gather(self, gathered: Tensor, row: Tensor) -> Pending:
         """Row i of ``gathered`` (N, ...) <- worker i's ``row``."""
@@ -81,7 +82,7 @@ class Collectives:
             gathered.copy_(row.view_as(gathered))
             return Pending()
         self.bytes_sent += (self.size - 1) * _bytes(row)
-        return _begin("all-gather", _all_gather, gathered.view(-1), row, group=self.group)
+        return _begin("all-gather" + self.where, _all_gather, gathered.view(-1), row, group=self.group)
 
     def table(self, values: Tensor) -> Tensor:
         """Every worker's ``values`` (k,), as (N, k)."""

@@ -182,6 +182,7 @@ class OneBitAdam(Optimizer):
         self._check_whole()
         unscale, found_inf = self._loss_scale()
         self._bytes_before = self.collectives.bytes_sent
+        self.collectives.where = f" of step {self._calls + 1}"
         for _, bucket in self.pairs():
             bucket.gather()
         if any(param.grad is not None for param in self._left_out):
@@ -220,7 +221,8 @@ class OneBitAdam(Optimizer):
         if found_inf is not None:
             square += torch.where(found_inf > 0, float("nan"), 0.0)
         square = self._sum_over_shards(square)
-        table = self.collectives.table(torch.cat([square, square.new_tensor([self._settings_checksum()])]))
+        numbers = torch.cat([square, torch.full_like(square, self._settings_checksum())])
+        table = self.collectives.table(numbers)
         squares, settings = table.unbind(dim=1)
         differ = (settings != settings[0]).any()
         if device.type != "cpu" and self._is_settled:
@@ -340,7 +342,10 @@ class OneBitAdam(Optimizer):
         scalars = torch.empty(N_SCALARS, device=bucket.flat.weights.device)
         values = (group["lr"], group["weight_decay"], momentum_correction, variance_correction, factor)
         for slot, value in zip(scalars, values, strict=True):
-            slot.copy_(value) if isinstance(value, Tensor) else slot.fill_(value)
+            if isinstance(value, Tensor) and value.device.type != "cpu":
+                slot.copy_(value)
+            else:
+                slot.fill_(float(value))
         return scalars
 
     def _loss_scale(self) -> tuple[Tensor | None, Tensor | None]:

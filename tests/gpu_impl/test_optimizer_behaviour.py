@@ -410,7 +410,7 @@ def test_a_dead_worker_is_one_sentence_for_the_others(at):
         outcomes = workers.outcomes(die_on_the_way, [(at,)] * 3)
     assert isinstance(outcomes[1], WorkerDiedError)
     for message, again in (outcomes[0], outcomes[2]):
-        assert "failed, so another worker has probably died" in message
+        assert f"of step {at} failed, so another worker has probably died" in message
         assert "\n" not in message
         assert again != "nothing"
 

@@ -9,19 +9,28 @@ import numpy as np
 import pytest
 import torch
 from optimizer_support import flat, full_state, model, new, pool, total_error, train
+from torch import distributed as dist
 
 from gpu_impl import load_checkpoint, resize_state_dicts, save_checkpoint
 from theory import rounding
 
 HYPER = {"bucket_elements": 60, "weight_decay": 0.01}
 END = 12
-POINTS = [2, 5, 6, 9]  # in the warm-up; right after the freeze, before and after the first compressed step; later
+SPOILED = (3, 7, 10)
+"""Steps with a NaN, each the first after one of the points: skipped, and m-bar must survive that."""
+POINTS = [2, 6, 7, 9]  # in the warm-up; right after the freeze; after the first compressed step was skipped; later
+
+
+def spoil(t, grads):
+    if t in SPOILED and dist.get_rank() == 0:
+        grads[1].fill_(float("nan"))
+    return grads
 
 
 def through(steps, hyper):
     params = model()
     optimizer = new(params, **hyper)
-    train(params, optimizer, range(1, steps + 1))
+    train(params, optimizer, range(1, steps + 1), change=spoil)
     return flat(params), full_state(optimizer)
 
 
@@ -29,7 +38,7 @@ def save_file(at, hyper):
     """A plain state_dict file in memory."""
     params = model()
     optimizer = new(params, **hyper)
-    train(params, optimizer, range(1, at + 1))
+    train(params, optimizer, range(1, at + 1), change=spoil)
     file = io.BytesIO()
     torch.save({"optimizer": optimizer.state_dict(), "model": params.state_dict()}, file)
     return file.getvalue(), full_state(optimizer)
@@ -42,14 +51,14 @@ def resume_file(data, at, until, hyper, state=None):
     params.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"] if state is None else state)
     loaded = full_state(optimizer)
-    train(params, optimizer, range(at + 1, until + 1))
+    train(params, optimizer, range(at + 1, until + 1), change=spoil)
     return flat(params), full_state(optimizer), loaded
 
 
 def save_folder(folder, at, hyper, extra=None):
     params = model()
     optimizer = new(params, **hyper)
-    train(params, optimizer, range(1, at + 1))
+    train(params, optimizer, range(1, at + 1), change=spoil)
     save_checkpoint(folder, optimizer, params, extra)
     return full_state(optimizer)
 
@@ -59,7 +68,7 @@ def resume_folder(folder, at, until, hyper):
     optimizer = new(params, **hyper)
     extra = load_checkpoint(folder, optimizer, params)
     loaded = full_state(optimizer)
-    train(params, optimizer, range(at + 1, until + 1))
+    train(params, optimizer, range(at + 1, until + 1), change=spoil)
     return flat(params), full_state(optimizer), loaded, extra
 
 
@@ -69,7 +78,7 @@ def same_parts(ours, theirs):
             assert a[name].tobytes() == b[name].tobytes(), name
 
 
-@pytest.mark.parametrize(("n", "at"), [(1, 2), (1, 6), *((3, at) for at in POINTS)])
+@pytest.mark.parametrize(("n", "at"), [(1, 2), (1, 7), *((3, at) for at in POINTS)])
 def test_resume_is_exact(n, at, tmp_path):
     expected = pool(n).call(through, END, HYPER)
     saved = pool(n).call(save_file, at, HYPER)
@@ -103,7 +112,7 @@ def test_resize_conserves_the_total_error(n, to, at, tmp_path):
         )
         sums += rounding.gamma(8, "float64") * np.abs(np.concatenate([row["server_error"] for row in old]))
         assert (np.abs(total_error(loaded) - total_error(old)) <= bound + sums).all()
-        if at > 5:
+        if at == 9:
             assert np.abs(total_error(old)).max() > 1e-3  # it is not conserved for being zero
 
 

@@ -37,7 +37,7 @@ def loss_of(module, t, part=0):
 def scaled(unscale_first, overflow_at):
     """Under a GradScaler of 2^10 on rank 0 and 2^12 on rank 1, against no scaler: parameters, scales, steps."""
     ours, plain = net(), net()
-    first, second = new(ours.parameters()), new(plain.parameters())
+    first, second = (new(one.parameters(), max_grad_norm=0.1) for one in (ours, plain))
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** (10 + 2 * dist.get_rank()))
     for t in STEPS:
         first.zero_grad()
