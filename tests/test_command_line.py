@@ -38,7 +38,6 @@ def test_help_lists_only_what_works():
         (["figures", "mona_lisa"], "there is no figure 'mona_lisa' at --scale quick; there are byte_roofline"),
         (["figures", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
         (["figures", "--jobs", "0"], "Invalid value for '--jobs'"),
-        (["figures", "convergence_cifar10", "--scale", "full"], "where FOLDER holds cifar-10-batches-bin"),
         (["report", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
         (["bench"], "Missing command"),
         (["bench", "reference", "--workers", "0"], "Invalid value for '--workers'"),

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -120,7 +121,7 @@ def finished(out: Path, name: str, entrant: str, seed: int, about: dict[str, Any
 
 
 def main() -> None:
-    """One line for a wrong call or unusable data, from the first worker alone; exit status 2."""
+    """One line for a wrong call or unusable data, exit status 2."""
     try:
         app(standalone_mode=False)
     except USAGE_ERROR as error:
@@ -132,9 +133,10 @@ def main() -> None:
 
 
 def complain(reason: str) -> NoReturn:
-    """End with status 2."""
-    if os.environ.get("RANK", "0") == "0":
-        print(f"paper_figures.full_scale: {reason}", file=sys.stderr)  # noqa: T201
+    """One line on standard error, and status 2. Where all workers fail alike the first one is heard, and ends them."""
+    if os.environ.get("RANK", "0") != "0":
+        time.sleep(3)
+    print(f"paper_figures.full_scale: {reason}", file=sys.stderr)  # noqa: T201
     sys.exit(2)
 
 

@@ -161,7 +161,7 @@ def cheap(monkeypatch, tmp_path):
     monkeypatch.setenv("ONEBIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(stages, "gather", lambda folder, progress, jobs: content.evidence)
     figures = {figure.name: figure for figure, _ in content.pictures}
-    monkeypatch.setattr(render, "all_figures", lambda: figures)
+    monkeypatch.setattr(render, "all_figures", lambda scale: figures)
     monkeypatch.setattr(render, "render", lambda figures, folder, **rest: [file for _, file in content.pictures])
     return content.evidence
 
