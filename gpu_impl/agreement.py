@@ -62,7 +62,8 @@ def checksum(tensors: Iterable[Tensor]) -> int:
 
 def facts_of(optimizer: OneBitAdam) -> dict[str, Any]:
     """What the workers of an optimizer must agree on, in the order in which it is told."""
-    facts: dict[str, Any] = {"backend": optimizer.backend, **optimizer.settings}
+    kernels = sorted({bucket.backend.name for _, bucket in optimizer.pairs()})  # "auto" may find others elsewhere
+    facts: dict[str, Any] = {"the kernels": kernels, **optimizer.settings}
     facts["the number of parameter groups"] = len(optimizer.param_groups)
     for k, group in enumerate(optimizer.param_groups):
         where = f" of group {k}" if len(optimizer.param_groups) > 1 else ""

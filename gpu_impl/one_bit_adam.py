@@ -264,8 +264,10 @@ class OneBitAdam(Optimizer):
         t = self.steps
         norm = None
         if self.freeze_rule.needs_norm:
-            norms = [bucket.variance_norm().to(self.device) for _, bucket in self.pairs()]
-            norm = float(self._sum_over_shards(torch.stack(norms).sum(dim=0)))
+            total = torch.zeros(1, dtype=torch.float64, device=self.device)
+            for _, bucket in self.pairs():
+                total += bucket.variance_norm().to(self.device)
+            norm = float(self._sum_over_shards(total))
         if not self.freeze_rule.is_due(t, norm, max(group["betas"][1] for group in self.param_groups)):
             return
         for group, bucket in self.pairs():

@@ -172,6 +172,8 @@ def train_unusual(dtype):
     start = {name: p.detach().clone() for name, p in params.items()}
     strides = {name: p.stride() for name, p in params.items()}
     optimizer = new(params.values(), bucket_elements=20)
+    zeros = {name: nn.Parameter(p.detach().clone(), p.requires_grad) for name, p in params.items()}
+    second = new(zeros.values(), bucket_elements=20)  # gets zeros where the first gets no gradient
     rank = dist.get_rank()
     for t in ALL_STEPS:
         for k, (name, p) in enumerate(params.items()):
@@ -181,7 +183,12 @@ def train_unusual(dtype):
             p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(100 * t + 10 * k + rank)).to(dtype)
             if name == "embedding":
                 p.grad[3] = 0  # a row that no worker has seen
+        for name, p in zeros.items():
+            grad = params[name].grad
+            p.grad = grad if grad is not None else torch.zeros_like(p) if p.requires_grad else None
         optimizer.step()
+        second.step()
+        assert all(torch.equal(p, zeros[name]) for name, p in params.items())
     moved = {name: not torch.equal(p, start[name]) for name, p in params.items()}
     kept = all(p.stride() == strides[name] for name, p in params.items())
     row = torch.equal(params["embedding"][3], start["embedding"][3])
