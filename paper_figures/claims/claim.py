@@ -90,6 +90,7 @@ class Claim:
         properties: ids of the properties of ``verification`` that check it.
         pair: the two labels that it compares: exchanging them in the tables must overturn the verdict. None if it
             compares no two algorithms (then exchanging any two labels changes nothing).
+        pair_column: the column that holds them; a sweep compares values of what it sweeps.
         measure: facts -> checks, the first one the headline; pure.
     """
 
@@ -106,7 +107,8 @@ class Claim:
     theorems: tuple[str, ...] = ()
     laws: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
-    pair: tuple[str, str] | None
+    pair: tuple[Any, Any] | None
+    pair_column: str = "label"
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -56,13 +56,14 @@ def anchor(claim: Claim) -> str:
 
 def section(claim: Claim) -> str:
     """One claim."""
+    name = "" if claim.pair_column == "label" else f"{claim.pair_column} = "
     evidence = {
         "figures": ", ".join(f"`{name}`" for name in claim.figures),
         "other facts": ", ".join(f"`{name}`" for name in claim.others),
         "theorems": ", ".join(claim.theorems),
         "laws": ", ".join(claim.laws),
         "properties": ", ".join(f"`{name}`" for name in claim.properties),
-        "compares": " with ".join(f'"{label}"' for label in claim.pair or ()),
+        "compares": " with ".join(f"{name}{value}" for value in claim.pair or ()),
     }
     lines = [f"## {claim.id}. {claim.title}\n", claim.statement, ""]
     published = f" Published: {claim.published}." if claim.published else ""

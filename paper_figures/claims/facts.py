@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from paper_figures.claims.claim import EvidenceError, Facts
@@ -110,6 +111,14 @@ def broken(facts: Facts, report: str, properties: Iterable[str] | None = None) -
     if missing or not wanted:
         raise EvidenceError(f"{report} has not checked {', '.join(missing) or 'anything'}")
     return [name for name in wanted if not checked[name]], len(wanted)
+
+
+def where(table: Any, **tags: Any) -> Any:
+    """The rows in which every column of ``tags`` has that value."""
+    rows = np.ones(len(table), bool)
+    for column, value in tags.items():
+        rows &= np.asarray(table[column] == value)
+    return table.loc[rows]
 
 
 def freeze_step(table: pd.DataFrame, label: str) -> int:

@@ -67,7 +67,7 @@ def attempt(claim: Claim, facts: Facts) -> list[Check] | str:
 
 def about(claim: Claim) -> dict[str, Any]:
     """The claim without its measurement, as JSON."""
-    names = ("id", "title", "statement", "where", "published", "source", "conditions")
+    names = ("id", "title", "statement", "where", "published", "source", "conditions", "pair_column")
     lists = ("figures", "others", "theorems", "laws", "properties", "pair")
     return {name: getattr(claim, name) for name in names} | {
         name: list(getattr(claim, name)) if getattr(claim, name) is not None else None for name in lists

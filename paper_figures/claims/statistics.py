@@ -72,7 +72,20 @@ def summarise(table: pd.DataFrame, label: str, column: str, part: Callable[[Any]
     return Runs(label, np.array(logs), np.array(diverged), np.array(seeds))
 
 
-def select(table: pd.DataFrame, label: str) -> pd.DataFrame:
+def last(table: pd.DataFrame, label: str, column: str) -> Array:
+    """``column`` at the last step of every seed of ``label`` (S,), by seed, as it stands.
+
+    Raises:
+        EvidenceError: fewer than five seeds, or a value that is not finite.
+    """
+    rows = select(table, label).sort_values("step").drop_duplicates("seed", keep="last").sort_values("seed")
+    values_S = np.asarray(rows[column], float)
+    if not np.isfinite(values_S).all():
+        raise EvidenceError(f"{label}: {column} is not finite at the last step")
+    return values_S
+
+
+def select(table: Any, label: str) -> Any:
     """The rows of ``label``.
 
     Raises:

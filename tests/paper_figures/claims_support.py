@@ -34,17 +34,17 @@ TRUE_LEVELS = {
 """Final losses on which every claim about convergence is true."""
 
 
-def curves(levels, *, n_workers=N, dim=D, compressed=(ONE_BIT.label, NO_FEEDBACK.label)):
+def curves(levels, *, n_workers=N, dim=D, compressed=(ONE_BIT.label, NO_FEEDBACK.label), steps=STEPS, every=10):
     """Loss falls from START to ``levels[label]`` on a log scale; a common seed effect of 10 %, an own one of 1 %."""
     random = np.random.default_rng(0)
     common_S = 0.1 * random.standard_normal(SEEDS)
-    step = np.arange(0, STEPS + 1, 10)
+    step = np.arange(0, steps + 1, every)
     dense = 8 * (n_workers - 1) / n_workers * dim
     tables = []
     for label, level in levels.items():
         for seed in range(SEEDS):
             end = np.log(level) + common_S[seed] + 0.01 * random.standard_normal()
-            log_T = np.log(START) + (end - np.log(START)) * step / STEPS
+            log_T = np.log(START) + (end - np.log(START)) * step / steps
             rows = pd.DataFrame({"step": step, "loss": np.exp(log_T)})
             rows["excess_loss"] = rows["loss"]
             rows["frozen"] = ((step >= FREEZE) & (label != ADAM.label)).astype(int)
@@ -67,6 +67,14 @@ def good_facts():
         "convergence_digits_mlp": curves(TRUE_LEVELS),
         "convergence_char_transformer": curves(TRUE_LEVELS),
         "gan": curves(TRUE_LEVELS),
+        "naive_adam": naive(),
+        "variance_stability": variances(0.01),
+        "freeze_rule": rule(TRUE_LEVELS),
+        "warmup_length": sweep("freeze_step", ONE_BIT.label, {1: 5.0, 30: 1e-2, 100: 1e-2}, {ADAM.label: 1e-2}),
+        "scale_and_sparsity": sparsity(),
+        "variance_floor": sweep("kappa", ONE_BIT.label, {0.0: 5.0, 1e-3: 1e-2, 1e-2: 1e-2}, {FROZEN.label: 1e-2}),
+        "linear_speedup": speedup(-0.6),
+        "error_bounds": errors(1e-3),
         "proofs": [{"id": name, "holds": True} for name in sorted(theorems)],
         **{
             f"verify-{name}": report(properties)
@@ -81,6 +89,83 @@ def good_facts():
             "warmup_share": {"BERT-Large": 0.15, "SQuAD": 0.15},
         },
     }
+
+
+def naive(square=0.9):
+    """The last row of naive Adam, its variance taken apart, and of Adam, where there is nothing to take apart."""
+    tables = []
+    for label, v, part, spread in ((NAIVE.label, 1.0, square, 1.1), (ADAM.label, 0.1, 0.0, 300.0)):
+        rows = pd.DataFrame({"seed": range(SEEDS), "step": STEPS, "label": label})
+        noise_S = 1 + 0.01 * np.arange(SEEDS)
+        rows["variance_l1"] = v * noise_S
+        rows["square_variance"] = part * v
+        rows["exact_variance_l1"] = (1 - part) * v
+        rows["spread"], rows["exact_spread"] = spread * noise_S, 300.0
+        tables.append(rows)
+    return pd.concat(tables, ignore_index=True)
+
+
+def variances(speed, early=3.0):
+    """||v|| of Adam moves by ``speed`` a window of 100 steps at the end, ``early`` times as fast at the beginning."""
+    tables = []
+    for problem in ("char_transformer", "mlp"):
+        for seed in range(SEEDS):
+            step = np.arange(0, 3001, 50)
+            speed_T = speed * np.where(step < 1500, early, 1.0) * (1 + 0.01 * seed)
+            rows = pd.DataFrame({"step": step, "variance_l1": np.exp(-np.cumsum(speed_T) / 2)})
+            rows.loc[0, "variance_l1"] = 0.0
+            rows["variance_l1[W]"] = rows["variance_l1"]
+            tables.append(rows.assign(problem=problem, seed=seed, label=ADAM.label))
+    return pd.concat(tables, ignore_index=True)
+
+
+def rule(levels):
+    """Three algorithms on the digits; the norm of v dips before it is steady, so that the rule waits."""
+    kept = {label: levels[label] for label in (ADAM.label, ONE_BIT.label, NO_FEEDBACK.label)}
+    table = curves(kept, every=20, steps=1000).assign(problem="mlp", beta2=0.99)
+    return table.assign(variance_l1=1 + 10 * np.exp(-table["step"] / 100))
+
+
+def sweep(column, label, levels, others):
+    """``label`` at several values of ``column``, value -> final loss; the others have no value there."""
+    swept = [curves({label: level}).assign(**{column: value}) for value, level in levels.items()]
+    return pd.concat([*swept, curves(others).assign(**{column: np.nan})], ignore_index=True)
+
+
+def sparsity(l2=1e-2, l1=5e-2):
+    """Two densities; l2 in its place, l1 behind, contraction below 1 for l1 alone."""
+    tables = []
+    for batch_size in (1, 64):
+        levels = {"1-bit Adam, l2 scale": l2, "1-bit Adam, l1 scale": l1, FROZEN.label: 1e-2, NO_FEEDBACK.label: 5.0}
+        table = curves(levels).assign(batch_size=batch_size, density=batch_size / 64)
+        contraction = table["label"].map({"1-bit Adam, l2 scale": 1.2, "1-bit Adam, l1 scale": 0.9})
+        tables.append(table.assign(contraction_max=contraction.fillna(0.0)))
+    return pd.concat(tables, ignore_index=True)
+
+
+def speedup(power):
+    """Mean squared gradient norms that go like N^power, far below the bound of T6a."""
+    random = np.random.default_rng(2)
+    rows = [
+        (n, horizon, seed, horizon + 20, 1e-6 * n**power * (1 + 0.01 * random.standard_normal()))
+        for n in (1, 4, 16, 64)
+        for horizon in (100, 1000)
+        for seed in range(SEEDS)
+    ]
+    table = pd.DataFrame(rows, columns=["n_workers", "horizon", "seed", "step", "mean_grad_norm_sq_p"])
+    return table.assign(label=ONE_BIT.label, lr=1e-4, p_max=1.0, start_gap=1.0, start_momentum=1.0, total_error_max=1.0)
+
+
+def errors(size):
+    """Error norms of ``size`` with gradients of norm 1 and a contraction of 1/2."""
+    table = pd.DataFrame({"step": [10, 20], "grad_norm_max": 1.0, "heterogeneity_max": 0.1, "contraction_max": 0.5})
+    table = table.assign(**{f"{name}_error_norm": size for name in ("worker", "server", "total")})
+    copies = [
+        table.assign(problem=problem, seed=seed, label=ONE_BIT.label)
+        for problem in ("quadratic", "mlp")
+        for seed in range(SEEDS)
+    ]
+    return pd.concat(copies, ignore_index=True)
 
 
 def true_facts(claim):
@@ -125,12 +210,12 @@ def decide_one(claim, facts):
     return record
 
 
-def exchange_labels(facts, first, second):
-    """The facts with two labels exchanged in every table."""
+def exchange(facts, first, second, column="label"):
+    """The facts with two labels, or two values of another column, exchanged in every table."""
     swap = {first: second, second: first}
     return {
-        name: fact.assign(label=fact["label"].replace(swap))
-        if isinstance(fact, pd.DataFrame) and "label" in fact.columns
+        name: fact.assign(**{column: fact[column].replace(swap)})
+        if isinstance(fact, pd.DataFrame) and column in fact.columns
         else fact
         for name, fact in facts.items()
     }
@@ -154,6 +239,9 @@ def bad_facts():
         "P1": everywhere(slow),
         "P2": everywhere(TRUE_LEVELS | {NO_FEEDBACK.label: 1e-2}),
         "P3": everywhere(TRUE_LEVELS | {NAIVE.label: 1e-3}),
+        "P4": {"naive_adam": naive(square=0.1)},
+        "P5": {"variance_stability": variances(0.5, early=0.5)},
+        "P6": {"freeze_rule": rule(slow)},
         "P7": everywhere(slow),
         "P8": everywhere(TRUE_LEVELS | {NO_FEEDBACK.label: 1e-3}),
         "P9": everywhere(TRUE_LEVELS | {MOMENTUM.label: 1e-3}),
@@ -161,6 +249,12 @@ def bad_facts():
         "P11": uncompressed,
         "P12": small,
         "P13": small,
+        "P14": {"warmup_length": sweep("freeze_step", ONE_BIT.label, {1: 5.0, 30: 5.0, 100: 5.0}, {ADAM.label: 1e-2})},
+        "P15": {"scale_and_sparsity": sparsity(l1=1e-3)},
+        "P16": {"scale_and_sparsity": sparsity(l2=5.0)},
+        "P17": {"variance_floor": sweep("kappa", ONE_BIT.label, {0.0: 1e-2, 1e-3: 1e-2}, {FROZEN.label: 1e-2})},
+        "P18": {"linear_speedup": speedup(0.0)},
+        "P19": {"error_bounds": errors(1e3)},
         "P20": {"profile": profile(100.0, 100.0)},
         "P21": {
             "published": {

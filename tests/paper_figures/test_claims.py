@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from claims_support import CLAIMS, GOOD, bad_facts, decide_one, exchange_labels, true_facts
+from claims_support import CLAIMS, GOOD, bad_facts, decide_one, exchange, true_facts
 
 from paper_figures.claims.claim import Check, Claim, Verdict
 from paper_figures.claims.document import to_markdown
@@ -36,7 +36,7 @@ def test_not_reproduced_where_it_is_false(claim):
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS.values() if c.pair], ids=lambda c: c.id)
 def test_exchanged_labels_overturn_the_verdict(claim):
-    record = decide_one(claim, exchange_labels(GOOD, *claim.pair))
+    record = decide_one(claim, exchange(GOOD, *claim.pair, claim.pair_column))
     assert record["verdict"] == Verdict.NOT_REPRODUCED, record["why"]
 
 
@@ -46,7 +46,7 @@ def test_a_claim_without_a_pair_compares_no_algorithms(claim):
     tables = [fact for name in claim.needs if isinstance(fact := GOOD[name], pd.DataFrame) and "label" in fact]
     labels = {label for table in tables for label in table["label"]}
     for first, second in itertools.combinations(sorted(labels), 2):
-        assert decide_one(claim, exchange_labels(GOOD, first, second))["verdict"] == Verdict.REPRODUCED
+        assert decide_one(claim, exchange(GOOD, first, second))["verdict"] == Verdict.REPRODUCED
 
 
 @every_claim

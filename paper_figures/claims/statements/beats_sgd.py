@@ -32,7 +32,7 @@ CLAIM = Claim(
         "1-bit Adam ends at a lower loss than SGD, momentum SGD, two-sided error-compensated SGD and local SGD, each "
         "at its own tuned step size."
     ),
-    where="section 7.3, figure 5 (CIFAR-10)",
+    where="the comparison on CIFAR-10",
     published="",
     source="recalled",
     conditions="Where one step size suits all coordinates Adam has no advantage over SGD, compressed or not.",

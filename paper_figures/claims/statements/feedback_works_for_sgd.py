@@ -29,7 +29,7 @@ CLAIM = Claim(
         "SGD on error-compensated one-bit gradients, both ways, ends no higher than SGD with another seed: its update "
         "is linear in the gradient, so the errors telescope. (Adam's variance is not: P3, P4.)"
     ),
-    where="section 3.2",
+    where="the argument against naive compression",
     published="",
     source="recalled",
     conditions="",

@@ -30,7 +30,7 @@ CLAIM = Claim(
         "Adam whose variance is frozen after a short warm-up ends at a loss no higher than that of Adam with another "
         "seed, and so it does with one-bit momentum, as published."
     ),
-    where="section 3.3, figure 2, figure 4",
+    where="figure 2, figure 4",
     published="",
     source="seen",
     conditions=(

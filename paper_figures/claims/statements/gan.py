@@ -30,7 +30,7 @@ CLAIM = Claim(
         "In the compression stage the digits generated under 1-bit Adam are no further from real ones than under Adam "
         "with another seed; the same measurement tells the run without error feedback from Adam."
     ),
-    where="section 7.3 (there: DCGAN on CelebA)",
+    where="the experiments on GANs",
     published="",
     source="recalled",
     conditions="",

@@ -29,7 +29,7 @@ CLAIM = Claim(
         "At equal samples the loss of 1-bit Adam in the compression stage is no higher than that of Adam with another "
         "seed; the same measurement does tell the run without error feedback from Adam."
     ),
-    where="abstract, figure 4, section 7",
+    where="abstract, figure 4",
     published="same convergence as Adam",
     source="seen",
     conditions=(

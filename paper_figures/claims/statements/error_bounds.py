@@ -1,0 +1,54 @@
+"""P19: the errors are bounded, by a theorem instead of an assumption."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
+from paper_figures.claims.facts import proved
+from paper_figures.claims.statistics import MIN_SEEDS
+from paper_figures.figures.error_bounds import bounds
+
+PROBLEMS = {"quadratic": "quadratic", "mlp": "digits MLP"}
+NORMS = {"worker": "worker errors", "server": "server error", "total": "all that is pending"}
+
+
+def measure(facts: Facts) -> list[Check]:
+    """The largest measured norm over its bound, over every recorded step of every seed."""
+    rows: Any = bounds(facts["error_bounds"])
+    certified = proved(facts, "T5a")
+    checks = []
+    for problem, name in PROBLEMS.items():
+        here = rows.loc[rows["problem"] == problem]
+        if (n_seeds := here["seed"].nunique()) < MIN_SEEDS:
+            raise EvidenceError(f"error_bounds has {n_seeds} seeds of {problem}, at least {MIN_SEEDS} are needed")
+        for norm, word in NORMS.items():
+            largest = float((here[f"{norm}_error_norm"] / here[f"{norm}_bound"]).max())
+            checks.append(
+                Check(
+                    setting=f"{name}, {word}", value=largest, unit="of the bound of T5a, at most", n_seeds=n_seeds,
+                    test="exact: at most 1 at every step of every seed, and T5a re-checked", bound=1.0,
+                    exact=bool(largest <= 1 and certified), required=True,
+                )
+            )  # fmt: skip
+    return checks
+
+
+CLAIM = Claim(
+    id="P19",
+    title="Errors are bounded",
+    statement=(
+        "Worker errors, server error and all that is pending stay below the bounds that theorem T5a proves from the "
+        "gradients and the contraction of the same run; the paper assumes such bounds."
+    ),
+    where="the assumptions of theorem 1",
+    published="",
+    source="recalled",
+    conditions="The compressor must contract: always so with the l1 scale, with the l2 scale only where φ > 1/4 (P15).",
+    figures=("error_bounds",),
+    others=("proofs",),
+    theorems=("T5a", "T5b", "T5d"),
+    laws=("L10",),
+    pair=None,
+    measure=measure,
+)
