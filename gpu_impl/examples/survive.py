@@ -42,10 +42,9 @@ def main(
             moment = MOMENTS[trial % len(MOMENTS)]
             order = draw(rng, moment, workers)
             end = run(Path(folder) / str(trial), workers, order)
-            is_same = all(end.get(key) == undisturbed[key] for key in ("params", "states"))
-            verdict = {"moment": moment, "kill": order, "killed": end.get("starts") == 2, "same": is_same, **end}
-            outcomes.append(verdict)
-            progress.print(f"{moment:12} {order:20} {'same bits' if is_same else 'DIFFERS: ' + str(end)}")
+            same = is_same(end, undisturbed)
+            outcomes.append({"moment": moment, "kill": order, "killed": end.get("starts") == 2, "same": same, **end})
+            progress.print(f"{moment:12} {order:20} {'same bits' if same else 'DIFFERS: ' + str(end)}")
             progress.advance(bar)
         if json_file:
             write(json_file, json.dumps({"undisturbed": undisturbed, "trials": outcomes}, indent=1))
@@ -54,6 +53,11 @@ def main(
         f"{trials} trials: {killed} in which a worker was killed and all restarted, {same} ended in the same bits"
     )
     raise typer.Exit(0 if killed == same == trials else 1)
+
+
+def is_same(end: dict[str, Any], undisturbed: dict[str, Any]) -> bool:
+    """Whether a run ended in the parameters and the optimizer's states of the undisturbed one."""
+    return all(end.get(key) == undisturbed[key] for key in ("params", "states"))
 
 
 def draw(rng: random.Random, moment: str, workers: int) -> str:

@@ -1,0 +1,128 @@
+"""Workers that die, hang or leave: the others end with a sentence, and a restarted run ends in the same bits.
+
+The trials that take minutes are ``python -m gpu_impl.examples.survive`` and ``python -m gpu_impl.examples.start_stop``;
+here are a few of each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+from torch import distributed as dist
+from torch import nn
+
+from gpu_impl import HookedOneBitAdam, OneBitAdam, save_checkpoint
+from gpu_impl.collectives import CollectiveFailedError
+from gpu_impl.examples import start_stop, survive
+from gpu_impl.worker_pool import WorkerDiedError, WorkerPool
+
+ROOT = Path(__file__).parents[2]
+FREEZE_STEP = 4
+TIMEOUT = 3.0
+
+
+def die_soon():
+    """From outside, so at any instruction."""
+    subprocess.Popen(["sh", "-c", f"sleep 0.005; kill -9 {os.getpid()}"])
+
+
+def train(kind, step, end, group, folder):
+    """Train until the last rank ends itself by ``end`` in step ``step``, or while it saves if that is negative."""
+    torch.manual_seed(0)
+    network = nn.Linear(64, 64)
+    optimizer = kind(network.parameters(), freeze_step=FREEZE_STEP, process_group=group)
+    model = network
+    if kind is HookedOneBitAdam:
+        model = nn.parallel.DistributedDataParallel(network, process_group=group)
+        optimizer.attach(model)
+    is_last = dist.get_rank() == dist.get_world_size() - 1
+    for t in range(1, 10**6):
+        if is_last and t == abs(step):
+            end()
+        optimizer.zero_grad()
+        model(torch.randn(4, 64)).square().mean().backward()
+        optimizer.step()
+        if step < 0 and t >= -step:
+            save_checkpoint(folder, optimizer, network, t)
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        (OneBitAdam, 2),
+        (OneBitAdam, FREEZE_STEP + 3),
+        (OneBitAdam, -2),
+        (OneBitAdam, -FREEZE_STEP - 3),
+        (HookedOneBitAdam, FREEZE_STEP + 3),
+    ],
+)
+def test_the_others_end_with_a_sentence_when_one_is_killed(kind, step, tmp_path):
+    with WorkerPool(3) as pool:
+        start = time.monotonic()
+        *others, killed = pool.outcomes(train, [(kind, step, die_soon, None, tmp_path)] * 3)
+    assert time.monotonic() - start < pool.timeout, "they did not wait for the timeout"
+    assert isinstance(killed, WorkerDiedError)
+    assert "exit code -9" in str(killed)
+    for outcome in others:
+        assert isinstance(outcome, CollectiveFailedError), outcome
+        assert "restart all workers from the last checkpoint" in str(outcome)
+        assert "\n" not in str(outcome)
+
+
+def hang():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def train_in_an_impatient_group(step):
+    train(OneBitAdam, step, hang, dist.new_group(timeout=timedelta(seconds=TIMEOUT)), None)
+
+
+@pytest.mark.parametrize("step", [2, FREEZE_STEP + 3])
+def test_a_worker_that_hangs_is_not_waited_for_longer_than_the_timeout_of_the_group(step):
+    with WorkerPool(2) as pool:
+        start = time.monotonic()
+        outcome, hung = pool.outcomes(train_in_an_impatient_group, [(step,)] * 2)
+        took = time.monotonic() - start
+    assert isinstance(outcome, CollectiveFailedError)
+    assert re.search("all-gather|all-reduce|all-to-all", str(outcome))
+    assert isinstance(hung, WorkerDiedError)
+    assert TIMEOUT < took < pool.timeout
+
+
+@pytest.mark.parametrize(("ending", "moment"), [("done", 0), ("leave", 1), ("raise", 5), ("leave", 6)])
+def test_a_group_that_ends_somehow_hangs_nobody(ending, moment):
+    assert start_stop.trial(3, ending, 1, moment, 0.0) == ""
+
+
+def test_a_trial_that_ends_wrongly_is_told():
+    hung, killed = WorkerDiedError("worker 1 did not answer in time"), WorkerDiedError("worker 0 died (exit code -9)")
+    failed, raw = CollectiveFailedError("one sentence"), RuntimeError("Connection closed by peer")
+    assert start_stop.is_right("kill", killed, is_the_one=True)
+    assert start_stop.is_right("kill", failed, is_the_one=False)
+    for ending in ("done", "leave", "raise", "kill"):
+        for is_the_one in (True, False):
+            assert not start_stop.is_right(ending, hung, is_the_one=is_the_one)
+            assert not start_stop.is_right(ending, raw, is_the_one=is_the_one)
+    assert not start_stop.is_right("leave", None, is_the_one=False), "it never noticed"
+    assert not survive.is_same({"error": "no end within 300 s"}, {"params": 1, "states": [2, 3]})
+    assert not survive.is_same({"params": 1, "states": [2, 4], "starts": 2}, {"params": 1, "states": [2, 3]})
+    assert survive.is_same({"params": 1, "states": [2, 3], "starts": 2}, {"params": 1, "states": [2, 3]})
+
+
+def test_a_killed_run_is_restarted_and_ends_in_the_same_bits(tmp_path):
+    """In the compression stage, and while a checkpoint is saved."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_impl.examples.survive", "--trials", "2", "--seed", "1"],
+        capture_output=True, text=True, cwd=ROOT, check=False, timeout=500,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 trials: 2 in which a worker was killed and all restarted, 2 ended in the same bits" in done.stdout
