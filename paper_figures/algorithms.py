@@ -49,7 +49,7 @@ ADAM_FAMILY = (ADAM, ONE_BIT, ONE_BIT_NO_FLOOR, FROZEN, NO_FEEDBACK, NAIVE)
 SGD = Algorithm("SGD", "sgd", ORANGE, tuned=True)
 MOMENTUM = Algorithm("momentum SGD", "momentum_sgd", GREEN, (0, (6, 1.5, 1, 1.5)), tuned=True)
 DOUBLE_SQUEEZE = Algorithm("two-sided EF-SGD", "double_squeeze", VERMILION, (0, (4, 1.5)), tuned=True)
-LOCAL = Algorithm("local SGD, H = 5", "local_sgd", PURPLE, (0, (1, 1)), {"sync_every": 5}, tuned=True)
+LOCAL = Algorithm("local SGD, H = 5", "local_sgd", SKY, (0, (1, 1)), {"sync_every": 5}, tuned=True)
 SGD_FAMILY = (SGD, MOMENTUM, DOUBLE_SQUEEZE, LOCAL)
 
 LINE_UP = (*ADAM_FAMILY, *SGD_FAMILY)

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
 from paper_figures.algorithms import GREY, Algorithm
@@ -64,6 +65,13 @@ def log_y(axes: Axes) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
+def log_x(axes: Axes) -> None:
+    """A logarithmic x axis with plain numbers at the powers of ten."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def look(algorithm: Algorithm) -> dict[str, Any]:
     """The arguments of ``plot`` that say which algorithm it is."""
     return {"label": algorithm.label, "color": algorithm.color, "linestyle": algorithm.linestyle}
@@ -99,10 +107,15 @@ def mark(axes: Axes, x: float, text: str, *, top: float = 0.98, right: bool = Tr
     )  # fmt: skip
 
 
-def legend_below(axes: Axes, ncols: int = 2, **more: Any) -> None:
-    """The legend of ``axes`` between it and whatever comes below, never on a line."""
-    handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=ncols, borderaxespad=0, **more)
+def legend_below(axes: Axes, ncols: int = 2) -> None:
+    """The legend of ``axes`` below its ticks and label: never on a line. Call it last."""
+    inches = 0.5 if axes.get_xlabel() else 0.3
+    canvas = axes.get_figure(root=True)
+    assert canvas is not None  # every panel of ``stacked`` lies in one
+    shift = ScaledTranslation(0, -inches, canvas.dpi_scale_trans)
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=axes.transAxes + shift, ncols=ncols, borderaxespad=0
+    )
 
 
 def note(canvas: Canvas, text: str) -> None:

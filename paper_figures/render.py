@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from reference.experiments import RunStore, sweep
 from reference.files import write_atomically
 
 STYLE = Path(__file__).with_name("onebit.mplstyle")
+TITLE_WIDTH = 58  # characters of bold type that fit a picture
 
 
 def all_figures(scale: Scale = Scale.QUICK) -> dict[str, PaperFigure]:
@@ -89,7 +91,7 @@ def save(figure: PaperFigure, table: pd.DataFrame, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.style.context(STYLE):
         canvas = figure.draw(table)
-        canvas.suptitle(figure.title, x=0.01, ha="left", fontsize=11.5, fontweight="bold")
+        canvas.suptitle(textwrap.fill(figure.title, TITLE_WIDTH), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
         for suffix in ("svg", "png"):
             canvas.savefig(folder / f"{figure.name}.{suffix}", metadata={"Date": None} if suffix == "svg" else None)
     write_atomically(folder / f"{figure.name}.csv", table.to_csv(index=False))

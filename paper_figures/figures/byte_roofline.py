@@ -50,7 +50,7 @@ def tabulate(scale: Scale) -> pd.DataFrame:
 def draw(table: pd.DataFrame) -> Canvas:
     """A panel a results file: time of a step, in bytes an element at copy bandwidth, against D."""
     files = list(dict.fromkeys(table["file"]))
-    canvas, panels = stacked(*[3.9] * len(files))
+    canvas, panels = stacked(*[5.2] * len(files))
     for axes, file in zip(panels, files, strict=True):
         here = table.loc[table["file"] == file]
         for (kernel, backend), (label, color, marker) in LOOKS.items():
@@ -73,9 +73,17 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="byte_roofline",
-    title="A compressed step moves fewer bytes than Adam: kernels against their floor",
+    title="Kernels against the bytes that they must move",
     beside="ours",
-    caption="TODO",
+    caption=(
+        "Time of one whole step, as the bytes an element that could be copied meanwhile at the bandwidth measured in "
+        "the same run; the device is named above. Grey: what must be moved, counted (theorem T8b): 25.5 bytes for a "
+        "compressed step with eight workers, 28 for Adam, less with compression than without. For large D our "
+        "compressed step costs about what fused Adam costs; the order of operations of DeepSpeed 0.19.6 costs some "
+        "thirty times as much. For small D calls and threads dominate, and one kernel of Adam is cheaper than three. "
+        "On this CPU large steps lie below the floor: a copy first reads the lines that it overwrites, which the "
+        "copied bytes do not count, and these kernels update in place."
+    ),
     draw=draw,
     tabulate=tabulate,
 )

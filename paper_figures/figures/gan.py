@@ -5,14 +5,14 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
-from paper_figures.algorithms import ADAM, GREY, NO_FEEDBACK, ONE_BIT, Experiment
+from paper_figures.algorithms import ADAM, FROZEN, GREY, NO_FEEDBACK, ONE_BIT, Experiment
 from paper_figures.drawing import band, by_seed, legend_below, log_y, look, mark, note, of, seeds_note, stacked
 from paper_figures.figure import PaperFigure, Scale
 from reference.experiments import RunConfig
 from reference.problems.gan import GAN
 
 GAME = Experiment("gan", lr=3e-4, steps=3000, freeze_step=600, record_every=100)
-SHOWN = (ADAM, ONE_BIT, NO_FEEDBACK)
+SHOWN = (ADAM, ONE_BIT, FROZEN, NO_FEEDBACK)
 
 
 def runs(scale: Scale) -> list[RunConfig]:

@@ -62,7 +62,13 @@ FIGURE = PaperFigure(
     name="throughput_against_gpus",
     title="Throughput against GPUs: the model of Table 1, and its rows",
     beside="Tang et al. 2021, table 1 and the throughput figures",
-    caption="TODO",
+    caption=(
+        "Samples a second on BERT-Large. Grey: Table 1 of the paper, from which two rows a network fix the model of "
+        "theorem T10b (circles) and the others are predicted (squares): the dashed line passes through them. Blue: "
+        "the same model with one bit a number on the wire, an upper bound for the compression stage alone: at 64 GPUs "
+        "7.6 times over Ethernet and 2.8 times over InfiniBand. The paper's end-to-end 3.3 times is lower because "
+        "warm-up steps are not compressed. Nothing here was measured by us."
+    ),
     draw=draw,
     tabulate=tabulate,
 )

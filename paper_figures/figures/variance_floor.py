@@ -51,7 +51,14 @@ FIGURE = PaperFigure(
     name="variance_floor",
     title="How large a variance floor κ? (digits MLP, γ = 3e-3, T_w = 200)",
     beside="ours; the paper has no floor (κ = 0)",
-    caption="TODO",
+    caption=(
+        "The published algorithm is κ = 0: here it diverges on every seed, for one bit has one magnitude, and a "
+        "coordinate with a tiny v is thrown far. From κ = 1e-5 on every seed converges, down to the loss of Adam and "
+        "of v frozen with 32 bits; between 1e-8 and 1e-6 it depends on the seed. With 32 bits κ = 0 does no harm "
+        "(green). The dotted line is theorem T7e's threshold, 1e-3, at which a compressed step cannot exceed Adam's "
+        "own worst step: it is sufficient, with a factor of a hundred to spare on this network. Too large a floor "
+        "costs little up to 0.1. Networks with one hidden layer, or with tanh units, do not diverge at κ = 0."
+    ),
     draw=draw,
     runs=runs,
 )

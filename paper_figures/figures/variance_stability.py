@@ -12,7 +12,7 @@ from paper_figures.drawing import band, by_seed, legend_below, log_y, mark, note
 from paper_figures.figure import PaperFigure, Scale
 from reference.experiments import RunConfig
 
-LONG_TEXT = replace(TEXT, steps=3000)
+LONG_TEXT = replace(TEXT, steps=2000)
 BETA2 = 0.99
 PANELS: tuple[tuple[Experiment, str], ...] = ((LONG_TEXT, "Character transformer"), (DIGITS, "Digits MLP"))
 

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from paper_figures.algorithms import BLACK, BLUE, ORANGE, VERMILION, seeds
-from paper_figures.drawing import legend_below, log_y, note, stacked
+from paper_figures.drawing import legend_below, log_x, log_y, note, stacked
 from paper_figures.figure import PaperFigure, Scale
 from reference.experiments import RunConfig
 from theory.profile import WARMUP_SHARE
@@ -55,7 +55,7 @@ def draw(table: pd.DataFrame) -> Canvas:
     )
     ratio = measured_ratio(table)
     for dim, (color, marker) in DIMS.items():
-        rows = ratio.loc[ratio["dim"] == dim]
+        rows = ratio.loc[ratio["dim"] == dim].sort_values(["warmup_share", "seed"])
         axes.plot(rows["warmup_share"], rows["ratio"], marker, color=color, label=f"counted, D = {dim:,}")
     axes.plot(
         WARMUP_SHARE["BERT-Large"],
@@ -66,8 +66,8 @@ def draw(table: pd.DataFrame) -> Canvas:
         markeredgecolor=BLACK,
         label="published, BERT-Large (fp16)",
     )
-    axes.set(xscale="log", xlabel="warm-up share of the steps, w", ylabel="times fewer bytes")
-    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set(xlabel="warm-up share of the steps, w", ylabel="times fewer bytes")
+    log_x(axes)
     log_y(axes)
     legend_below(axes)
     note(canvas, "counted against Adam in fp32, N = 8")
@@ -78,7 +78,14 @@ FIGURE = PaperFigure(
     name="volume",
     title="How many bytes are saved: the formula, and bytes counted",
     beside="Tang et al. 2021, the volume formula and “up to 5x”",
-    caption="TODO",
+    caption=(
+        "Bytes that Adam sends over bytes that 1-bit Adam sends, against the warm-up's share w of the steps. Counted "
+        "with D = 65,536, the saving lies on the formula, here against fp32, in which the warm-up of these runs is "
+        "sent. With D = 1,024 and 32 it is smaller: every message carries a scale of four bytes for each chunk, and "
+        "chunks are padded to whole bytes, which the formula leaves out. The star is the published 'up to 5x' for "
+        "BERT-Large, w = 0.15, against fp16: 1/w = 6.7 is the most that any compression could reach with that "
+        "warm-up."
+    ),
     draw=draw,
     runs=runs,
 )

@@ -1,4 +1,4 @@
-"""How long must the warm-up be? T_w swept, with and without a variance floor, nothing else changed."""
+"""How long must the warm-up be? T_w swept: as published but for the floor, without it, and with bias correction."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
-from paper_figures.algorithms import ADAM, BLACK, DIGITS, FROZEN, ONE_BIT, ONE_BIT_NO_FLOOR
-from paper_figures.drawing import last_by, legend_below, log_y, note, of, stacked, sweep_points
+from paper_figures.algorithms import ADAM, BLACK, DIGITS, ONE_BIT, ONE_BIT_NO_FLOOR, ORANGE
+from paper_figures.drawing import last_by, legend_below, log_x, log_y, note, of, stacked, sweep_points
 from paper_figures.figure import PaperFigure, Scale
 from reference.experiments import RunConfig
 
-SMALL = replace(DIGITS, problem_args={"hidden_sizes": [32, 32]}, steps=400, record_every=200)
+SMALL = replace(DIGITS, lr=1e-2, problem_args={"hidden_sizes": [32, 32]}, steps=400, record_every=200)
 FREEZE_STEPS = (1, 3, 10, 30, 100, 200)
-SHOWN = (ONE_BIT, ONE_BIT_NO_FLOOR, FROZEN)
+CORRECTED = replace(
+    ONE_BIT,
+    label="1-bit Adam, bias correction",
+    color=ORANGE,
+    linestyle=(0, (6, 1.5, 1, 1.5)),
+    hyper={"bias_correction": True},
+)
+SHOWN = (ONE_BIT, ONE_BIT_NO_FLOOR, CORRECTED)
 
 
 def runs(scale: Scale) -> list[RunConfig]:
@@ -39,8 +46,8 @@ def draw(table: pd.DataFrame) -> Canvas:
     adam = of(table, ADAM)
     last = adam.loc[adam["step"] == adam["step"].max(), "loss"]
     axes.axhspan(last.min(), last.max(), color=BLACK, alpha=0.25, linewidth=0, label="Adam, range of its seeds")
-    axes.set(xscale="log", xlabel="warm-up T_w (steps)", ylabel=f"training loss at step {adam['step'].max():,}")
-    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set(xlabel="warm-up T_w (steps)", ylabel=f"training loss at step {adam['step'].max():,}")
+    log_x(axes)
     log_y(axes)
     legend_below(axes)
     note(canvas, f"line: median, points: {table['seed'].nunique()} seeds, crosses: diverged (loss above {ceiling:g})")

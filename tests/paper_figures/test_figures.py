@@ -1,82 +1,105 @@
-"""Figures: pure functions of their tables, complete files, and what is drawn is what the table says."""
+"""Figures: pure functions of made-up tables, complete files, and what is drawn is what the table says."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+import matplotlib.style
 import numpy as np
 import pandas as pd
 import pytest
 
-from paper_figures.algorithms import LINE_UP
-from paper_figures.figure import Scale
-from paper_figures.render import all_figures, render, save
+from paper_figures.algorithms import ADAM, ADAM_FAMILY, DIGITS, LINE_UP, ONE_BIT, SGD_FAMILY, TUNED
+from paper_figures.figure import PaperFigure, Scale
+from paper_figures.figures import (
+    byte_roofline,
+    error_bounds,
+    freeze_rule,
+    linear_speedup,
+    step_time_against_bandwidth,
+    volume,
+)
+from paper_figures.render import STYLE, all_figures, figure_table, render, save
+from paper_figures.tuning import FAMILY, GRID
+from paper_figures.tuning import PROBLEMS as TUNED_ON
 from reference.experiments import COLUMNS, RunConfig, RunStore
+from reference.experiments.probes import PROBES
+from theory.profile import TABLE_1
 from theory.rounding import gamma
+from theory.theorems.communication_volume import volume_ratio
+from theory.theorems.convergence_nonconvex import bound_rate
+from theory.theorems.error_bounds import server_error_bound, total_error_bound, worker_error_bound
+from theory.theorems.time_model import compressed_speedup, fit
 
 FIGURES = all_figures()
+RUN = {name: figure for name, figure in FIGURES.items() if figure.runs}
+CONVERGENCE = {name: figure for name, figure in FIGURES.items() if name.startswith("convergence_")}
 every_figure = pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
+every_run_figure = pytest.mark.parametrize("figure", RUN.values(), ids=RUN)
+every_convergence = pytest.mark.parametrize("figure", CONVERGENCE.values(), ids=CONVERGENCE)
+NAMES = {
+    "naive_adam", "variance_stability", "freeze_rule", "convergence_logistic_regression", "convergence_digits_mlp",
+    "convergence_char_transformer", "gan", "loss_against_bytes", "warmup_length", "scale_and_sparsity",
+    "variance_floor", "linear_speedup", "error_bounds", "volume", "step_time_against_bandwidth",
+    "throughput_against_gpus", "byte_roofline",
+}  # fmt: skip
 
 
-def table_for(figure, decay=0.02, diverging=None):
-    """A made-up table of the figure's own runs: loss 10 exp(-decay t) (1 + seed/10)."""
-    tables = []
-    for config in figure.runs(Scale.QUICK):
-        step = np.arange(0, config.steps + 1, config.record_every)
-        rows = pd.DataFrame(dict.fromkeys(COLUMNS, 0.0), index=range(len(step)))
-        rows["step"] = step
-        rows["loss"] = rows["excess_loss"] = 10 * np.exp(-decay * step / 10) * (1 + config.seed / 10)
-        rows["bytes_per_worker"] = 100.0 * step
-        if config.label == diverging and config.seed == 1:
-            rows.loc[step > 500, ["loss", "excess_loss"]] = np.nan
-        rows["label"], rows["seed"] = config.label, config.seed
-        tables.append(rows)
-    return pd.concat(tables, ignore_index=True)
+def made_up(config, decay=0.02):
+    """A table as ``run`` would give for ``config``, from formulae: nothing is computed."""
+    step = np.unique([*range(0, config.steps + 1, config.record_every), config.steps])
+    values = np.exp(-decay * step / 10) * (1 + config.seed / 10)
+    rows = pd.DataFrame(dict.fromkeys(COLUMNS, 0.5), index=range(len(step)))
+    rows["step"] = step
+    rows["loss"] = rows["excess_loss"] = 10 * values
+    rows["variance_l1"] = np.where(step > 0, 1 + 1 / np.maximum(step, 1) * (1 + config.seed), 0.0)
+    rows["bytes_per_worker"] = (100.0 if config.optimizer == "adam" else 25.0) * step
+    for column in probe_columns(config):
+        rows[column] = values / 2  # below 1, as a contraction factor is
+    return pd.concat([pd.DataFrame([identity(config)] * len(step)), rows], axis="columns")
 
 
-@every_figure
-def test_runs_are_valid_and_have_five_seeds(figure):
-    for scale in Scale:
-        configs = figure.runs(scale)
-        for config in {c.label: c for c in configs}.values():
-            assert isinstance(config, RunConfig)
-            config.build()
-        seeds = {label: {c.seed for c in configs if c.label == label} for label in {c.label for c in configs}}
-        assert all(len(s) >= 5 for s in seeds.values())
-        assert len({frozenset(s) for s in seeds.values()}) == 1, "every algorithm sees the same seeds"
+def identity(config):
+    names = ("problem", "optimizer", "label", "n_workers", "seed")
+    return {name: getattr(config, name) for name in names} | config.tags
 
 
-@every_figure
-def test_drawing_is_a_pure_function_of_the_table(figure):
-    table = table_for(figure)
-    kept = table.copy()
-    first, second = figure.draw(table), figure.draw(table)
-    pd.testing.assert_frame_equal(table, kept)
-    for a, b in zip(first.axes, second.axes, strict=True):
-        for line_a, line_b in zip(a.lines, b.lines, strict=True):
-            assert np.array_equal(line_a.get_xydata(), line_b.get_xydata(), equal_nan=True)
+PROBE_COLUMNS: dict[str, list[str]] = {}
 
 
-@every_figure
-def test_lines_are_means_and_bands_are_ranges(figure):
-    canvas = figure.draw(table_for(figure))
-    by_step = canvas.axes[0]
-    lines = {line.get_label(): line for line in by_step.lines}
-    assert {a.label for a in LINE_UP} <= set(lines)
-    y = lines["Adam"].get_ydata()
-    assert abs(y[0] - 12) <= 12 * gamma(8, "float64"), "mean over seeds 0 ... 4 of 10 (1 + seed/10): 8 roundings"
-    band = by_step.collections[0].get_paths()[0].vertices
-    assert band[:, 1].max() == pytest.approx(14, rel=gamma(2, "float64"))
-    for axes in canvas.axes:
-        assert axes.get_xlabel()
-    assert by_step.get_ylabel()
-    assert by_step.get_yscale() == "log"
+def probe_columns(config):
+    """The names of the columns that the probe of ``config`` adds; built once a problem."""
+    kind = f"{config.probe} of {config.problem}({config.problem_args})"
+    if config.probe and kind not in PROBE_COLUMNS:
+        problem, optimizer = config.build()
+        state = optimizer.init(problem.initial_params(0), config.n_workers)
+        PROBE_COLUMNS[kind] = list(PROBES[config.probe](problem, optimizer).row(state))
+    return PROBE_COLUMNS.get(kind, [])
 
 
-@every_figure
-def test_a_diverging_run_is_said_and_cut(figure):
-    canvas = figure.draw(table_for(figure, diverging="1-bit Adam"))
-    line = next(x for x in canvas.axes[0].lines if str(x.get_label()).startswith("1-bit Adam:"))
-    assert line.get_label() == "1-bit Adam: diverges in 1 of 5"
-    assert line.get_xdata().max() <= 500
+@pytest.fixture(scope="module")
+def tables():
+    """A made-up table for every figure of runs; the true table of the others."""
+    return {
+        name: pd.concat([made_up(c) for c in figure.runs(Scale.QUICK)], ignore_index=True)
+        if figure.runs
+        else figure.tabulate(Scale.QUICK)
+        for name, figure in FIGURES.items()
+    }
+
+
+def drawn(figure, table):
+    with matplotlib.style.context(STYLE):
+        return figure.draw(table)
+
+
+def lines_of(axes):
+    return {str(line.get_label()): line for line in axes.lines if not str(line.get_label()).startswith("_")}
+
+
+def test_all_figures_are_there_under_their_names():
+    assert set(FIGURES) == NAMES
 
 
 @every_figure
@@ -87,26 +110,264 @@ def test_it_says_what_to_see(figure):
     assert figure.beside
 
 
-def test_files(tmp_path):
-    figure = next(iter(FIGURES.values()))
-    table = table_for(figure)
-    png = save(figure, table, tmp_path)
-    assert png.read_bytes()[:4] == b"\x89PNG"
-    assert {p.suffix for p in tmp_path.iterdir()} == {".png", ".svg", ".csv", ".md"}
-    first = (tmp_path / f"{figure.name}.svg").read_bytes()
-    save(figure, table, tmp_path)
-    assert (tmp_path / f"{figure.name}.svg").read_bytes() == first, "a picture that changes without a cause"
-    assert figure.caption in (tmp_path / f"{figure.name}.md").read_text()
+@every_run_figure
+def test_runs_are_valid_and_have_five_seeds(figure):
+    for scale in Scale:
+        configs = figure.runs(scale)
+        for config in {(c.label, c.problem, c.probe): c for c in configs}.values():
+            assert isinstance(config, RunConfig)
+            config.build_probe(*config.build())
+        groups: dict = {}
+        for c in configs:
+            groups.setdefault((c.problem, c.label, c.n_workers, tuple(c.tags.items())), set()).add(c.seed)
+        assert all(len(seeds) == (5 if scale is Scale.QUICK else 20) for seeds in groups.values())
+        assert len({frozenset(seeds) for seeds in groups.values()}) == 1, "every algorithm sees the same seeds"
+        unique = {c.key(): tuple(c.tags.items()) for c in configs}
+        assert len(unique) == len(configs), "two runs of one figure are the same run"
 
 
-def test_render_runs_what_is_missing(tmp_path):
+@every_figure
+def test_drawing_is_a_pure_function_of_the_table(figure, tables, tmp_path):
+    table = tables[figure.name]
+    kept = table.copy()
+    shuffled = table.sample(frac=1, random_state=0) if figure.runs else table
+    for folder in ("one", "two"):
+        save(figure, table, tmp_path / folder)
+    pd.testing.assert_frame_equal(table, kept)
+    for name in (f"{figure.name}.svg", f"{figure.name}.png", f"{figure.name}.csv", f"{figure.name}.md"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    save(figure, shuffled, tmp_path / "three")
+    assert (tmp_path / "three" / f"{figure.name}.svg").read_bytes() == (
+        tmp_path / "one" / f"{figure.name}.svg"
+    ).read_bytes(), "the order of the rows shows in the picture"
+
+
+@every_figure
+def test_a_picture_has_labels_and_a_legend_and_nothing_leaves_it(figure, tables):
+    canvas = drawn(figure, tables[figure.name])
+    canvas.draw_without_rendering()
+    width, height = canvas.canvas.get_width_height()
+    assert any(axes.get_legend() for axes in canvas.axes)
+    assert canvas.axes[-1].get_xlabel()
+    for axes in canvas.axes:
+        assert axes.get_ylabel()
+        box = axes.get_window_extent()
+        assert box.width > 0.6 * width, "a legend or a label has squeezed the panel"
+        for text in [axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts]:
+            found = text.get_window_extent()
+            assert found.x0 >= -1, text.get_text()
+            assert found.x1 <= width + 1, text.get_text()
+        if legend := axes.get_legend():
+            found = legend.get_window_extent()
+            assert -1 <= found.x0 <= found.x1 <= width + 1, "the legend is wider than the picture"
+            assert found.y1 <= box.y0, "the legend lies on the panel"
+            if axes.get_xlabel():
+                assert found.y1 <= axes.xaxis.label.get_window_extent().y0, "the legend lies on the label"
+            assert found.y0 >= -1
+    assert height > 0
+
+
+@every_convergence
+def test_lines_are_means_and_bands_are_ranges(figure, tables):
+    canvas = drawn(figure, tables[figure.name])
+    family, against_sgd = canvas.axes
+    assert list(lines_of(family)) == [a.label for a in ADAM_FAMILY]
+    assert list(lines_of(against_sgd)) == [a.label for a in (ADAM, ONE_BIT, *SGD_FAMILY)]
+    for axes in canvas.axes:
+        y = lines_of(axes)["Adam"].get_ydata()
+        assert abs(y[0] - 12) <= 12 * gamma(8, "float64"), "mean over seeds 0 ... 4 of 10 (1 + seed/10): 8 roundings"
+        band = axes.collections[0].get_paths()[0].vertices
+        assert band[:, 1].max() == pytest.approx(14, rel=gamma(2, "float64"))
+        assert axes.get_yscale() == "log"
+
+
+@every_convergence
+def test_a_diverging_run_is_said_and_cut(figure, tables):
+    table = tables[figure.name].copy()
+    gone = (table["label"] == ONE_BIT.label) & (table["seed"] == 1) & (table["step"] > 500)
+    for value in (np.nan, np.inf, 1e9):
+        table.loc[gone, ["loss", "excess_loss"]] = value
+        line = lines_of(drawn(figure, table).axes[0])["1-bit Adam (1 of 5 diverge)"]
+        assert line.get_xdata().max() <= 500
+
+
+@every_convergence
+def test_swapping_two_labels_swaps_their_lines(figure, tables):
+    table = tables[figure.name].copy()
+    table.loc[table["label"] == "Adam", ["loss", "excess_loss"]] /= 3
+    swapped = table.replace({"label": {"Adam": ONE_BIT.label, ONE_BIT.label: "Adam"}})
+    one, two = (lines_of(drawn(figure, t).axes[0]) for t in (table, swapped))
+    assert np.array_equal(one["Adam"].get_ydata(), two[ONE_BIT.label].get_ydata())
+    assert not np.array_equal(one["Adam"].get_ydata(), two["Adam"].get_ydata())
+
+
+def test_swept_values_are_medians_and_diverged_seeds_lie_on_the_ceiling(tables):
+    table = tables["variance_floor"].copy()
+    for kappa, n_gone in ((0.0, 5), (1e-12, 3), (1e-10, 2)):
+        table.loc[(table["kappa"] == kappa) & (table["seed"] < n_gone) & (table["step"] > 0), "loss"] = np.nan
+    axes = drawn(FIGURES["variance_floor"], table).axes[0]
+    y = lines_of(axes)["1-bit Adam"].get_ydata()
+    last = table.loc[(table["kappa"] == 1e-3) & (table["step"] == table["step"].max()), "loss"]
+    assert y[0] == y[1] == 30, "most seeds diverge"
+    assert y[2] == sorted(last)[4], "two infinities and three numbers: the median is the largest number"
+    assert y[-1] == np.median(last)
+    crosses = sum(len(line.get_xdata()) for line in axes.lines if line.get_marker() == "x")
+    assert crosses == 10
+
+
+def test_bytes_are_on_the_x_axis(tables):
+    axes = drawn(FIGURES["loss_against_bytes"], tables["loss_against_bytes"]).axes[0]
+    assert lines_of(axes)["Adam"].get_xdata()[-1] == 100 * DIGITS.steps
+    assert lines_of(axes)["1-bit Adam"].get_xdata()[-1] == 25 * DIGITS.steps
+
+
+def test_the_freeze_rule_by_hand():
+    """v grows, then falls by 10 % a window: the rule fires at the first chance, or never again."""
+    rows = []
+    for step in range(0, 1001, 50):
+        norm = 0.0 if step == 0 else 0.9 ** (step / 100)
+        rows.append({"problem": "mlp", "label": "Adam", "beta2": 0.99, "seed": 0, "step": step, "variance_l1": norm})
+    falling = pd.DataFrame(rows)
+    ratio = freeze_rule.ratios(falling)
+    assert ratio["step"].min() == 150, "t - Delta = 50 is the first with a norm"
+    assert ratio["ratio"].to_numpy() == pytest.approx(0.9, rel=gamma(4, "float64"))
+    assert freeze_rule.first_fired(ratio).empty
+    growing = falling.assign(variance_l1=falling["step"] / 100)
+    assert freeze_rule.first_fired(freeze_rule.ratios(growing))["step"].tolist() == [150]
+    settling = falling.assign(variance_l1=[0.0, *np.linspace(2, 1, 6), *[1.0] * 14])
+    assert freeze_rule.first_fired(freeze_rule.ratios(settling))["step"].tolist() == [400]
+
+
+def test_error_bounds_are_the_theorems():
+    table = pd.DataFrame({"grad_norm_max": [2.0, 1.0], "contraction_max": [0.5, 0.0], "heterogeneity_max": [1.5, 1.0]})
+    (row,) = error_bounds.bounds(table).to_dict("records")
+    assert row["worker_bound"] == worker_error_bound(2.0, 0.5, 0.9, heterogeneity=1.5)
+    assert row["server_bound"] == server_error_bound(2.0, 0.5, 0.9, heterogeneity=1.5)
+    assert row["total_bound"] == total_error_bound(2.0, 0.5, 0.9, heterogeneity=1.5)
+
+
+def test_the_speed_up_is_measured_over_p_max_and_bounded_by_t6a():
+    common = {"lr": 1e-3, "n_workers": 4, "horizon": 300, "start_gap": 2.0, "start_momentum": 0.5, "step": 320}
+    runs = [
+        common | {"p_max": 2.0, "mean_grad_norm_sq_p": 3.0, "total_error_max": 1.0, "seed": 0},
+        common | {"p_max": 4.0, "mean_grad_norm_sq_p": 3.0, "total_error_max": 5.0, "seed": 1},
+    ]
+    points = linear_speedup.points(pd.DataFrame(runs))
+    assert points["grad_norm_sq_mean"].tolist() == [1.5, 0.75]
+    noise = linear_speedup.NOISE
+    expected = [bound_rate(1e-3, 0.9, 4, 300, 1.0, noise, 5.0, 2.0, p, 0.5) / p for p in (2.0, 4.0)]
+    assert points["bound"].tolist() == expected, "E_Delta is the largest of all seeds"
+
+
+def test_more_workers_may_take_larger_steps_and_longer_runs_smaller_ones():
+    assert linear_speedup.step_size(1, 300) > linear_speedup.step_size(1, 1000)
+
+
+def test_volume_counts_against_adam_of_the_same_size(tables):
+    table = tables["volume"].copy()
+    table["bytes_per_worker"] *= table["dim"]
+    ratio = volume.measured_ratio(table)
+    assert set(ratio.loc[ratio["optimizer"] == "adam", "ratio"]) == {1.0}
+    assert set(ratio.loc[ratio["optimizer"] != "adam", "ratio"]) == {4.0}
+    axes = drawn(FIGURES["volume"], tables["volume"]).axes[0]
+    fp32 = lines_of(axes)["1/(w + (1−w)/32), against fp32"]
+    assert fp32.get_ydata().tolist() == [volume_ratio(w, 32) for w in fp32.get_xdata()]
+
+
+def test_step_times_are_the_models(tables):
+    table = tables["step_time_against_bandwidth"]
+    for network, row in step_time_against_bandwidth.LARGEST.items():
+        here = table[table["network"] == network]
+        model = fit(network)
+        at = here[(here["kind"] == "model") & (here["gigabits"] == model.gigabits)].set_index("bits")["milliseconds"]
+        for bits in (16, 1):
+            expected = row.compute + model.allreduce(row, bits)
+            assert at[bits] == pytest.approx(expected, rel=gamma(16, "float64"))
+        assert here.loc[here["kind"] == "published", "milliseconds"].tolist() == [row.step]
+        assert row.step / at[1] == pytest.approx(compressed_speedup(network, row), rel=gamma(20, "float64"))
+
+
+def test_throughput_is_table_1(tables):
+    table = tables["throughput_against_gpus"]
+    published = table[table["kind"] == "published"]
+    rows = [r for r in TABLE_1 if r.nodes > 1 and (r.batch, r.accumulation) == (16, 1)]
+    assert len(published) == len(rows) == 7
+    for row in rows:
+        here = published[(published["network"] == row.network) & (published["gpus"] == row.gpus)]
+        assert here["samples_per_second"].tolist() == [1000 * 16 * row.gpus / row.step]
+        assert here["fitted"].tolist() == [row in fit(row.network).fitted]
+    model = table[(table["kind"] == "model") & (table["gpus"] == 64) & (table["network"] == "Ethernet")]
+    expected = {bits: 1000 * 16 * 64 / fit("Ethernet").step(rows[0], bits) for bits in (16, 1)}
+    assert model.set_index("bits")["samples_per_second"].to_dict() == expected
+
+
+def test_the_roofline_shows_every_results_file_and_theorys_floor(tables):
+    table = tables["byte_roofline"]
+    assert set(table["file"]) == {file.stem for file in byte_roofline.RESULTS.glob("*.csv")}
+    assert table["theory_bytes"].to_numpy() == pytest.approx(table["floor_bytes"].to_numpy(), rel=gamma(8, "float64"))
+    assert set(table.loc[table["kernel"] == "step", "theory_bytes"]) == {24.5 + 8.125 / 8}
+    canvas = drawn(FIGURES["byte_roofline"], table)
+    titles = [axes.get_title(loc="left") for axes in canvas.axes]
+    assert [title.split(",")[0] for title in titles] == list(table.drop_duplicates("file")["device"])
+
+
+def test_no_results_file_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(byte_roofline, "RESULTS", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no benchmark results in .*: run `onebit bench kernels`"):
+        byte_roofline.tabulate(Scale.QUICK)
+
+
+def test_a_figure_has_one_source_of_its_table():
+    args = ("x", "t", "b", "c", lambda table: None)
+    with pytest.raises(ValueError, match="figure 'x' needs exactly one of runs and tabulate"):
+        PaperFigure(*args)
+    with pytest.raises(ValueError, match="figure 'x' needs exactly one of runs and tabulate"):
+        PaperFigure(*args, runs=lambda scale: [], tabulate=lambda scale: pd.DataFrame())
+
+
+def test_tuned_step_sizes_are_on_the_grid_for_every_problem():
+    assert set(TUNED) == set(TUNED_ON)
+    assert all(set(steps) == set(FAMILY) for steps in TUNED.values())
+    assert all(lr in GRID for steps in TUNED.values() for lr in steps.values())
+    assert {a.optimizer for a in LINE_UP if a.tuned} == set(FAMILY)
+
+
+def test_colours_and_dashes_tell_lines_of_one_picture_apart():
+    for group in (ADAM_FAMILY, (ADAM, ONE_BIT, *SGD_FAMILY)):
+        assert len({a.color for a in group}) == len(group)
+        in_grey = [(a.linestyle, round(luminance(a.color), 1)) for a in group]
+        assert len(set(in_grey)) == len(group), "two lines look the same in black and white"
+
+
+def luminance(color):
+    red, green, blue = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_render_runs_what_is_missing_and_nothing_twice(tmp_path):
     """The whole way from configurations to a picture, on a small stand-in for the figure's runs."""
     figure = FIGURES["convergence_logistic_regression"]
-    small = [c for c in figure.runs(Scale.QUICK) if c.seed < 2]
-    for config in small:
-        object.__setattr__(config, "steps", 210)
-    object.__setattr__(tiny := type(figure)(**figure.__dict__), "runs", lambda _: small)
-    files = render([tiny], tmp_path / "out", scale=Scale.QUICK, store=RunStore(tmp_path / "runs"), n_jobs=1)
-    assert files == [tmp_path / "out" / "convergence_logistic_regression.png"]
-    assert files[0].stat().st_size > 20_000
-    assert len(list((tmp_path / "runs").glob("*.json"))) == len(small)
+    small = [replace(c, steps=210) for c in figure.runs(Scale.QUICK) if c.seed < 2]
+    tiny, store = replace(figure, runs=lambda _: small), RunStore(tmp_path / "runs")
+    with pytest.raises(KeyError, match="is not in"):
+        figure_table(tiny, Scale.QUICK, store)
+    files = render([tiny, FIGURES["volume"].__class__(**constant())], tmp_path / "out", scale=Scale.QUICK, store=store)
+    assert [file.name for file in files] == ["convergence_logistic_regression.png", "constant.png"]
+    assert files[0].read_bytes()[:4] == b"\x89PNG"
+    stored = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").glob("*.json")}
+    assert len(stored) == len(small)
+    render([tiny], tmp_path / "out", scale=Scale.QUICK, store=store)
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").glob("*.json")} == stored
+    table = figure_table(tiny, Scale.QUICK, store)
+    assert re.search("bytes_per_worker", (tmp_path / "out" / "convergence_logistic_regression.csv").read_text())
+    assert len(table) == len(pd.read_csv(tmp_path / "out" / "convergence_logistic_regression.csv"))
+
+
+def constant():
+    def draw(table):
+        canvas = matplotlib.figure.Figure()
+        canvas.subplots().plot(table["x"], table["x"])
+        return canvas
+
+    table = pd.DataFrame({"x": [1.0, 2.0]})
+    return {"name": "constant", "title": "t", "beside": "b", "caption": "c", "draw": draw, "tabulate": lambda s: table}
