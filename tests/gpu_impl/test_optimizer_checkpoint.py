@@ -31,7 +31,7 @@ def through(steps, hyper):
     params = model()
     optimizer = new(params, **hyper)
     train(params, optimizer, range(1, steps + 1), change=spoil)
-    return flat(params), full_state(optimizer)
+    return flat(params), full_state(optimizer), optimizer.stats()
 
 
 def save_file(at, hyper):
@@ -69,7 +69,7 @@ def resume_folder(folder, at, until, hyper):
     extra = load_checkpoint(folder, optimizer, params)
     loaded = full_state(optimizer)
     train(params, optimizer, range(at + 1, until + 1), change=spoil)
-    return flat(params), full_state(optimizer), loaded, extra
+    return flat(params), full_state(optimizer), loaded, extra, optimizer.stats()
 
 
 def same_parts(ours, theirs):
@@ -78,18 +78,27 @@ def same_parts(ours, theirs):
             assert a[name].tobytes() == b[name].tobytes(), name
 
 
-@pytest.mark.parametrize(("n", "at"), [(1, 2), (1, 7), *((3, at) for at in POINTS)])
-def test_resume_is_exact(n, at, tmp_path):
-    expected = pool(n).call(through, END, HYPER)
-    saved = pool(n).call(save_file, at, HYPER)
-    resumed = pool(n).map(resume_file, [(data, at, END, HYPER) for data, _ in saved])
-    pool(n).call(save_folder, tmp_path, at, HYPER, {"epoch": 3})
-    from_folder = pool(n).call(resume_folder, tmp_path, at, END, HYPER)
-    for (params, state), file, folder in zip(expected, resumed, from_folder, strict=True):
+AUTOMATIC = {"freeze_step": "auto", "betas": (0.9, 0.8)}
+"""The rule looks back 5 steps, over the checkpoint: the norms of v are part of the state."""
+
+
+@pytest.mark.parametrize(
+    ("n", "at", "hyper"), [(1, 2, {}), (1, 7, {}), (1, 4, AUTOMATIC), *((3, at, {}) for at in POINTS)]
+)
+def test_resume_is_exact(n, at, hyper, tmp_path):
+    hyper = {**HYPER, **hyper}
+    expected = pool(n).call(through, END, hyper)
+    saved = pool(n).call(save_file, at, hyper)
+    resumed = pool(n).map(resume_file, [(data, at, END, hyper) for data, _ in saved])
+    pool(n).call(save_folder, tmp_path, at, hyper, {"epoch": 3})
+    from_folder = pool(n).call(resume_folder, tmp_path, at, END, hyper)
+    for (params, state, stats), file, folder in zip(expected, resumed, from_folder, strict=True):
+        assert stats.phase == "compressed"
         assert params.tobytes() == file[0].tobytes() == folder[0].tobytes()
         same_parts(state, file[1])
         same_parts(state, folder[1])
         assert folder[3] == {"epoch": 3}
+        assert stats == folder[4]
 
 
 @pytest.mark.parametrize(("n", "to", "at"), [(2, 4, 9), (1, 3, 6), (2, 1, 9), *((3, 2, at) for at in POINTS)])
