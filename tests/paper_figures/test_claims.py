@@ -49,6 +49,21 @@ def test_a_claim_without_a_pair_compares_no_algorithms(claim):
         assert decide_one(claim, exchange(GOOD, first, second))["verdict"] == Verdict.REPRODUCED
 
 
+@pytest.mark.parametrize("claim", [c for c in CLAIMS.values() if "proofs" in c.others], ids=lambda c: c.id)
+def test_a_claim_falls_with_its_theorems(claim):
+    proofs = [row | {"holds": False} for row in GOOD["proofs"]]
+    assert decide_one(claim, GOOD | {"proofs": proofs})["verdict"] == Verdict.NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS.values() if "verify-reference" in c.others], ids=lambda c: c.id)
+def test_every_report_of_a_check_counts(claim):
+    for name in claim.others:
+        if name.startswith("verify"):
+            failing = [row | {"outcome": "fails"} for row in GOOD[name]["properties"]]
+            record = decide_one(claim, GOOD | {name: {"properties": failing}})
+            assert record["verdict"] == Verdict.NOT_REPRODUCED
+
+
 @every_claim
 def test_missing_facts_decide_nothing(claim):
     assert claim.needs
