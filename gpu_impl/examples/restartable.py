@@ -40,10 +40,10 @@ def main(
     result: Annotated[Path | None, typer.Option(help="Write checksums of the final state to this file.")] = None,
 ) -> None:
     """Train a character transformer by 1-bit Adam, with checkpoints."""
-    join(timeout)
+    device = join(timeout)
     doom = Doom(kill)
     task = TASKS["char"]
-    model = task.model(0)
+    model = task.model(0).to(device)
     optimizer = OneBitAdam(model.parameters(), lr=task.lr, freeze_step=freeze_step)
     doom.at("0")
     first = 1

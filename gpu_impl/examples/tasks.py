@@ -147,17 +147,24 @@ TASKS = {
 
 
 def join(timeout: float = 60.0) -> torch.device:
-    """Join the group that ``torchrun`` describes, or be the only worker; returns the device of this process."""
-    os.environ.setdefault("MASTER_ADDR", "localhost")
-    os.environ.setdefault("MASTER_PORT", "0")
+    """Join the group that ``torchrun`` describes; returns the device of this process.
+
+    Args:
+        timeout: seconds that a collective waits for the other workers.
+
+    Raises:
+        SystemExit: ``torchrun`` did not start this process.
+    """
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
     else:
         torch.set_num_threads(1)  # one core a process; torchrun says the same to OpenMP
-    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    dist.init_process_group("nccl" if cuda else "gloo", rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
+    if not dist.is_initialized():
+        if "RANK" not in os.environ:
+            raise SystemExit("start this by torchrun: torchrun --nproc-per-node 4 -m gpu_impl.examples.NAME")
+        dist.init_process_group("nccl" if cuda else "gloo", timeout=timedelta(seconds=timeout))
     return device
 
 

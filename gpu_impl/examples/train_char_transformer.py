@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 from rich.console import Console
 from rich.progress import Progress
@@ -49,7 +50,7 @@ def main(
     """Train by Adam and by 1-bit Adam, several seeds each, and compare losses and bytes."""
     if model not in TASKS:
         raise typer.BadParameter(f"--model must be one of {', '.join(TASKS)}; got {model!r}")
-    join()
+    device = join()
     is_first, runs = dist.get_rank() == 0, []
     common = {"model": model, "steps": steps, "lr": lr or TASKS[model].lr, "freeze_step": freeze_step or steps // 4}
     common["workers"] = dist.get_world_size()
@@ -59,7 +60,7 @@ def main(
             for name in ALGORITHMS:
                 folder = checkpoint / f"{model}-{name.replace(' ', '-')}-{seed}" if checkpoint else None
                 settings = {**common, "algorithm": name, "seed": seed}
-                runs.append(train(settings, folder, every, lambda: progress.advance(bar)))
+                runs.append(train(settings, device, folder, every, lambda: progress.advance(bar)))
                 progress.update(bar, completed=len(runs) * steps)
     if is_first:
         Console().print(summary(runs))
@@ -70,10 +71,10 @@ def main(
     dist.destroy_process_group()
 
 
-def train(settings: Run, folder: Path | None, every: int, advance: Callable[[], object]) -> Run:
+def train(settings: Run, device: torch.device, folder: Path | None, every: int, advance: Callable[[], object]) -> Run:
     """One run, or the rest of it if ``folder`` holds its beginning."""
     task, seed, steps = TASKS[settings["model"]], settings["seed"], settings["steps"]
-    model = task.model(seed)
+    model = task.model(seed).to(device)
     run: Run = {"settings": settings, "step": [0], "loss": [task.evaluate(model)], "bytes": [0], "step_bytes": 0}
     kept = stored(folder)
     if kept:
