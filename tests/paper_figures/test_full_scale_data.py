@@ -120,7 +120,7 @@ def test_the_network_is_resnet18():
 
 # --- text ---
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "the", ".", "##f", "a"]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "the", ".", "##f", "a", "##a"]
 
 
 @pytest.fixture

@@ -47,12 +47,12 @@ def test_a_step_is_the_mean_gradient_of_its_samples(tmp_path):
 
 @pytest.mark.parametrize("entrant", ["one_bit_adam", "momentum_sgd"])
 def test_an_interrupted_run_ends_as_if_it_had_not_been(data, tmp_path, entrant):
-    """Broken off in step 5, in the second micro-batch; with 1-bit Adam that is the compression stage."""
+    """Broken off in step 6, in the second micro-batch; with 1-bit Adam that is the compression stage."""
     pool = WorkerPool.of(2)
     whole, _ = pool.call(support.train_cifar10, data, tmp_path / "whole", entrant)
     with pytest.raises(InterruptedError):
-        pool.call(support.train_cifar10, data, tmp_path / "broken", entrant, 9)
-    assert [path.name for path in (tmp_path / "broken").iterdir()] == ["step-000000004"]
+        pool.call(support.train_cifar10, data, tmp_path / "broken", entrant, 11)
+    assert [path.name for path in (tmp_path / "broken").iterdir()] == ["step-000000005"]
     resumed, other = pool.call(support.train_cifar10, data, tmp_path / "broken", entrant)
 
     def without_clock(rows):
