@@ -88,7 +88,8 @@ def sweep_points(axes: Axes, x: Array, values_XS: Array, *, ceiling: float, labe
     for values_X in values_XS.T:
         ok = np.isfinite(values_X)
         axes.plot(x[ok], values_X[ok], marker, markersize=3, color=style["color"], alpha=0.45)
-        axes.plot(x[~ok], np.full((~ok).sum(), ceiling), "x", markersize=8, color=style["color"], clip_on=False)
+        if not ok.all():  # an empty line that is not clipped would count as a point at the corner of the picture
+            axes.plot(x[~ok], np.full((~ok).sum(), ceiling), "x", markersize=8, color=style["color"], clip_on=False)
 
 
 def last_by(table: pd.DataFrame, sweep: str, column: str) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from paper_figures.algorithms import (
     TEXT,
     VERMILION,
 )  # fmt: skip
-from paper_figures.drawing import band, by_seed, legend_below, log_x, log_y, mark, note, of, seeds_note, stacked
+from paper_figures.drawing import band, by_seed, legend_below, log_x, mark, note, of, seeds_note, stacked
 from paper_figures.figure import PaperFigure, Scale
 from reference.experiments import RunConfig
 from theory.theorems.freeze_rule import THRESHOLD, window_length
@@ -81,8 +81,8 @@ def draw(table: pd.DataFrame) -> Canvas:
         )  # fmt: skip
         axes.set(ylabel="‖v(t)‖₁ / ‖v(t − Δ)‖₁", title=title)
         log_x(axes)
-        log_y(axes)
-        mark(axes, 1.0, "first chance: t = Δ + 1", top=0.97)
+        axes.set_ylim(0.3, 1.6)  # in the digits, v jumps a thousandfold where Adam itself stumbles
+        mark(axes, 1.0, "from a cold start it fires here, at t = Δ + 1", top=0.97)
     panels[-1].set_xlabel("t / Δ")
     legend_below(panels[-1], ncols=1)
     note(canvas, seeds_note(table))
@@ -91,9 +91,18 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="freeze_rule",
-    title="When does the rule “freeze once v shrinks by less than 4 % over Δ steps” fire?",
+    title="The 0.96 rule: freeze once v shrinks by less than 4 % in Δ steps",
     beside="Tang et al. 2021, section on the warm-up (there: BERT-Large stops at step 22,173, recalled)",
-    caption="TODO",
+    caption=(
+        "The ratio that the rule C10 watches, the norm of v over its value Δ = 1/(1−β₂) steps ago. It is meant to "
+        "fire when v has stopped falling. But v starts at zero: at the very first chance, t = Δ + 1, it is compared "
+        "with a single squared gradient times 1−β₂, so without a learning-rate warm-up the rule fires there at once "
+        "(theorem T7c), whatever comes after; 1-bit Adam left to the rule has frozen by its next recorded step on "
+        "every seed. The curves show what it would see if it waited. On the transformer the ratio passes 0.96 after "
+        "three Δ and stays above, as v goes on growing; on logistic regression after ten Δ, and hovers there; on the "
+        "digits v falls for as long as the loss does, so the ratio stays below, until Adam itself stumbles near the "
+        "end and v jumps."
+    ),
     draw=draw,
     runs=runs,
 )

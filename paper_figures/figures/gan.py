@@ -34,7 +34,7 @@ def draw(table: pd.DataFrame) -> Canvas:
         textcoords="offset points", fontsize=9, color="#444444",
     )  # fmt: skip
     mark(axes, GAME.freeze_step, "v frozen")
-    axes.set(xlabel="steps", ylabel="sliced Wasserstein distance")
+    axes.set(xlabel="steps", ylabel="sliced Wasserstein distance to held-out digits")
     log_y(axes)
     legend_below(axes)
     note(canvas, seeds_note(table))
@@ -43,9 +43,16 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="gan",
-    title="A small GAN on digits (D = 965, N = 8): distance to held-out digits",
+    title="A small GAN on digits (D = 965, N = 8)",
     beside="Tang et al. 2021, the DCGAN experiment on CelebA",
-    caption="TODO",
+    caption=(
+        "Sliced Wasserstein distance between generated and held-out digits, in the space of four principal "
+        "components. Freezing v does no harm: the run with 32 bits (green) ends on Adam. Compression does: 1-bit Adam "
+        "is worse than Adam in the mean of five seeds and wanders more, at this N and D, against the paper's finding "
+        "of equal pictures. Two players react to each other's steps, which are all of one size here, so the error "
+        "that averages out in a minimisation feeds back. Without error feedback every seed diverges at the freeze. "
+        "All of them are far from the grey line, the distance of the training digits themselves."
+    ),
     draw=draw,
     runs=runs,
 )

@@ -97,7 +97,7 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="linear_speedup",
-    title="More workers, fewer steps: gradient norm against T (noisy quadratic, D = 32)",
+    title="More workers, fewer steps (noisy quadratic, D = 32)",
     beside="Tang et al. 2021, corollary 1: σ/√(NT), linear speed-up",
     caption=(
         "Top: the mean of the squared gradient norm over T compressed steps, against T, each point at the step size "

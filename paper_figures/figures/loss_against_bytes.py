@@ -60,7 +60,7 @@ FIGURE = PaperFigure(
     beside="ours; the paper plots samples and seconds",
     caption=(
         "The runs of the convergence figures against what a worker has sent. 1-bit Adam follows Adam through the "
-        "warm-up, and from the freeze on falls almost vertically: it ends at Adam's loss for an eighth (digits), a "
+        "warm-up, and from the freeze on falls almost vertically: it ends near Adam's loss for an eighth (digits), a "
         "sixth (transformer) and a quarter (logistic regression, where scales are half of the traffic) of Adam's "
         "bytes; the warm-up is most of its bill. What the figure also shows: an algorithm that compresses from the "
         "first step needs no expensive warm-up. On these small problems two-sided error-compensated SGD, at a tuned "

@@ -82,7 +82,7 @@ FIGURE = PaperFigure(
     caption=(
         "The model of theorem T10b, computation plus bytes over bandwidth, with the computation of the paper's "
         "largest machine at batch 16 on each network. The two published rows lie on it, by construction nearly: they "
-        "are two of the four rows that it was fitted on. One bit gains up to 16 times where the network is slow, 7.6 "
+        "are two of the four rows that it was fitted on. One bit gains up to 16 times where the network is slow, 7.7 "
         "times at the effective 4.8 Gbit/s of the Ethernet, 2.8 times at the 28 Gbit/s of the InfiniBand, and next to "
         "nothing beyond 400 Gbit/s. These are upper bounds: packing and unpacking is free in the model. Nothing here "
         "was measured by us."
