@@ -17,26 +17,25 @@ def draw(picture: Path, runs: Sequence[dict[str, Any]]) -> None:
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+        from matplotlib.ticker import LogLocator  # noqa: PLC0415
     except ImportError as error:
         raise SystemExit("--picture needs matplotlib: pip install 'onebit-adam[experiments]'") from error
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    axes_of = zip(figure.subplots(1, 2, sharey=True), ("step", "bytes"), strict=True)
-    for axes, key in axes_of:
+    panels = zip(figure.subplots(1, 2, sharey=True), ("step", "bytes"), ("step", "MB sent by a worker"), strict=True)
+    for axes, key, label in panels:
         for run in runs:
-            name = run["settings"]["algorithm"]
-            axes.plot(
-                run[key],
-                run["loss"],
-                color=COLOURS[name],
-                lw=1,
-                alpha=0.8,
-                label=name if run["settings"]["seed"] == 0 else None,
-            )
-        axes.set(xlabel={"step": "step", "bytes": "bytes sent by a worker"}[key], yscale="log")
+            name, is_first = run["settings"]["algorithm"], run["settings"]["seed"] == runs[0]["settings"]["seed"]
+            x = [value / 1e6 for value in run[key]] if key == "bytes" else run[key]
+            axes.plot(x, run["loss"], color=COLOURS[name], lw=1, alpha=0.7, label=name if is_first else None)
+        axes.set(xlabel=label, yscale="log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
         axes.grid(alpha=0.3)
-    figure.axes[0].axvline(runs[0]["settings"]["freeze_step"], color="grey", lw=0.8, ls=":")
-    figure.axes[0].set_ylabel("loss")
-    figure.axes[0].legend()
-    figure.axes[1].set_xscale("symlog", linthresh=1e5)
+    steps, last = figure.axes
+    steps.axvline(runs[0]["settings"]["freeze_step"], color="grey", lw=0.8, ls=":", label="variance frozen")
+    steps.set_ylabel("loss")
+    last.set_xlim(left=0)
+    steps.legend()
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture, dpi=150)

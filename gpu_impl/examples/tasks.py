@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
@@ -46,8 +47,8 @@ class Task:
     def batch(self, seed: int, step: int, rank: int) -> tuple[Tensor, Tensor]:
         """Inputs and targets of one worker in one step."""
         inputs, targets = self.samples()
-        random = torch.Generator().manual_seed((seed << 40) + (step << 12) + rank)
-        index = torch.randint(len(inputs), (self.batch_size,), generator=random)
+        random = np.random.default_rng((seed, step, rank))  # torch's generator looks at 32 bits of a seed only
+        index = torch.from_numpy(random.integers(len(inputs), size=self.batch_size))
         return inputs[index], targets[index]
 
     def loss(self, model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:

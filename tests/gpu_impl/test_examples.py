@@ -41,6 +41,12 @@ def train(algorithm, folder, stop):
         return None
 
 
+def test_seed_step_and_rank_each_give_another_batch():
+    batches = [TASKS["char"].batch(*key)[0] for key in ((0, 1, 0), (1, 1, 0), (0, 2, 0), (0, 1, 1), (0, 1, 0))]
+    equal = {(i, j) for i in range(5) for j in range(i) if torch.equal(batches[i], batches[j])}
+    assert equal == {(4, 0)}
+
+
 @pytest.mark.parametrize(("algorithm", "steps_again"), [("1-bit Adam", STEPS - 20), ("Adam", STEPS)])
 def test_an_interrupted_run_goes_on_to_the_same_curve(tmp_path, algorithm, steps_again):
     pool = WorkerPool.of(2)
