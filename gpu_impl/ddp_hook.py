@@ -11,8 +11,8 @@ The numbers are those of :class:`gpu_impl.OneBitAdam` on the same buckets, to th
 differs: a bucket is compressed and sent as soon as DDP has delivered all its gradients. The buckets of the state are
 the optimizer's own. DDP's only bring gradients in and take m-bar out, so it may rebuild them when it likes.
 
-Compression begins before it is known that every worker's gradient is finite [C8]. So u is copied first, eight bytes an
-element, and put back if the step turns out to be skipped.
+Compression begins before it is known that every worker's gradient is finite [C8]. So u is copied first, and put back if
+the step turns out to be skipped: four bytes of memory an element and eight of traffic.
 """
 
 # No "from __future__ import annotations" here: DDP compares the hook's annotations with the classes themselves.
