@@ -213,7 +213,7 @@ def test_resizing_needs_every_rank_once():
     with pytest.raises(ValueError, match=r"states of all ranks are needed, got those of ranks \[0, 2\]"):
         resize_state_dicts([states[0], states[2]], 2)
     with pytest.raises(ValueError, match="they differ in steps"):
-        resize_state_dicts([*states[:2], saved_state(3, at=10)[2]], 2)
+        resize_state_dicts([*states[:2], saved_state(3, at=11)[2]], 2)
     with pytest.raises(ValueError, match="n_workers must be an integer >= 1"):
         resize_state_dicts(states, 0)
 
