@@ -34,6 +34,12 @@ def curves(facts: Facts, frozen: str) -> Iterator[tuple[str, Callable[[str], Run
         yield problem, partial(whole_curve, facts[figure], column=column, since=since)
 
 
+def game(facts: Facts) -> Callable[[str], Runs]:
+    """A function from a label to its mean log distance in the GAN after the freeze: a game oscillates to its end."""
+    table = facts["gan"]
+    return partial(whole_curve, table, since=freeze_step(table, ONE_BIT.label))
+
+
 def traffic(facts: Facts) -> Iterator[Traffic]:
     """What is sent on each problem, uncompressed and compressed."""
     for figure, (problem, _) in CONVERGENCE.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paper_figures.algorithms import FROZEN, NO_FEEDBACK, ONE_BIT
 from paper_figures.claims.claim import Check, Claim, Facts
 from paper_figures.claims.facts import broken, proved, where
-from paper_figures.claims.problems import FIGURES, finals
+from paper_figures.claims.problems import FIGURES, finals, game
 from paper_figures.claims.statistics import final, same, worse
 from paper_figures.figures.scale_and_sparsity import LOOKS
 
@@ -25,6 +25,9 @@ def measure(facts: Facts) -> list[Check]:
                 required=True,
             ),
         ]  # fmt: skip
+    runs = game(facts)
+    of = "the distance with 32 bits, mean after the freeze"
+    checks.append(same(runs(ONE_BIT.label), runs(FROZEN.label), "GAN on digits", of=of))
     sparse = facts["scale_and_sparsity"]
     dense = where(sparse, batch_size=sparse["batch_size"].max())
     one_bit, momentum = (final(dense, LOOKS[kind][0]) for kind in ("l2", "none"))
@@ -61,7 +64,7 @@ CLAIM = Claim(
         "the run diverges though both laws hold: P17. And where gradients are nearly free of noise, momentum with 32 "
         "bits converges on and on, while one bit at a constant step size stops at a floor of order γ² E_Δ² (T6d)."
     ),
-    figures=(*FIGURES, "scale_and_sparsity"),
+    figures=(*FIGURES, "gan", "scale_and_sparsity"),
     others=("proofs", "verify-reference", "verify-reference-collective"),
     theorems=THEOREMS,
     laws=("L1", "L2"),

@@ -10,7 +10,6 @@ from paper_figures.claims.facts import where
 from paper_figures.claims.statistics import MIN_SEEDS, final, no_worse, worse
 from paper_figures.figures.freeze_rule import first_fired, ratios
 
-BETA2 = 0.99
 PROBLEMS = {
     "mlp": "digits MLP",
     "char_transformer": "character transformer",
@@ -21,7 +20,10 @@ PROBLEMS = {
 def measure(facts: Facts) -> list[Check]:
     """1-bit Adam that freezes itself against Adam; then, per problem and beta2, whether the rule waited at all."""
     table = facts["freeze_rule"]
-    digits = where(table, problem="mlp", beta2=BETA2)
+    frozen_by_rule = where(table, label=ONE_BIT.label)
+    if len(set(frozen_by_rule["beta2"])) != 1:
+        raise EvidenceError("freeze_rule has 1-bit Adam with no beta2, or with several")
+    digits = where(table, problem="mlp", beta2=frozen_by_rule["beta2"].iloc[0])
     adam = final(digits, ADAM.label)
     of = "Adam's final loss"
     checks = [

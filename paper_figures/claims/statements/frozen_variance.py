@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.algorithms import ADAM, FROZEN, NO_FEEDBACK, ONE_BIT_NO_FLOOR
 from paper_figures.claims.claim import Check, Claim, Facts
-from paper_figures.claims.problems import FIGURES, finals
+from paper_figures.claims.problems import FIGURES, finals, game
 from paper_figures.claims.statistics import no_worse, worse
 
 OF = "Adam's final loss"
@@ -20,6 +20,9 @@ def measure(facts: Facts) -> list[Check]:
             no_worse(runs(ONE_BIT_NO_FLOOR.label), adam, f"{problem}, one bit, κ = 0", of=OF),
             worse(runs(NO_FEEDBACK.label), adam, f"{problem}, one bit without feedback", of=OF, required=True),
         ]
+    runs = game(facts)
+    of = "Adam's distance, mean after the freeze"
+    checks.append(no_worse(runs(FROZEN.label), runs(ADAM.label), "GAN on digits, 32 bits", of=of))
     return checks
 
 
@@ -39,7 +42,7 @@ CLAIM = Claim(
         "anything (P14). Sparse gradients, whose coordinates are dead or tiny at the freeze (P16). And a loss that "
         "falls by orders of magnitude after the freeze: v would have followed, T7a bounds how far."
     ),
-    figures=FIGURES,
+    figures=(*FIGURES, "gan"),
     theorems=("T7a", "T7b", "T7e"),
     laws=("L3", "L4", "C6", "C7"),
     properties=("optimizer.frozen_variance", "optimizer.warm_up"),

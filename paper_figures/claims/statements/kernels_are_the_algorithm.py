@@ -10,6 +10,7 @@ REPORTS = {
     "verify-reference-collective": "NumPy all-reduce",
     "verify-kernels-cpu": "C kernels",
     "verify-kernels-torch": "torch kernels",
+    "verify-optimizer": "distributed optimizer",
 }
 THEOREMS = ("T8a", "T11b", "T11c", "T11d", "T11e")
 PROPERTIES = ("optimizer.apply", "optimizer.conservation", "optimizer.worker_message", "optimizer.server_message")

@@ -10,10 +10,11 @@ import numpy as np
 from paper_figures.algorithms import ADAM
 from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
 from paper_figures.claims.statistics import Array, below, select
-from theory.theorems.freeze_rule import THRESHOLD
+from paper_figures.figures.variance_stability import BETA2
+from theory.theorems.freeze_rule import THRESHOLD, window_length
 
-WINDOW = 100
-"""1/(1-beta2) steps at the figure's beta2 = 0.99."""
+WINDOW = window_length(BETA2)
+"""Delta = 1/(1-beta2) steps, at the figure's beta2."""
 PROBLEMS = {"char_transformer": "character transformer", "mlp": "digits MLP"}
 TEST = "below the 4 % of the freeze rule"
 
