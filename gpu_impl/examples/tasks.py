@@ -36,7 +36,8 @@ class Task:
         model: seed -> model, the same on every worker.
         samples: () -> inputs (n, ...) and targets (n, ...).
         batch_size: samples of a worker in a step.
-        lr: a learning rate at which Adam does well.
+        lr: a learning rate. char: of 1e-3, 3e-3, 1e-2 and 3e-2 the best for Adam in 400 steps. mlp: that of the
+            experiment on the variance floor in docs/algorithm.md.
     """
 
     model: Callable[[int], nn.Module]
@@ -142,7 +143,7 @@ def _mlp(seed: int) -> nn.Module:
 
 
 TASKS = {
-    "char": Task(_char_transformer, text_windows, batch_size=8, lr=3e-3),
+    "char": Task(_char_transformer, text_windows, batch_size=8, lr=1e-2),
     "mlp": Task(_mlp, digits, batch_size=16, lr=1e-3),
 }
 
