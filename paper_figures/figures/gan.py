@@ -49,9 +49,8 @@ FIGURE = PaperFigure(
         "Sliced Wasserstein distance between generated and held-out digits, in the space of four principal "
         "components. Freezing v does no harm: the run with 32 bits (green) ends on Adam. Compression does: 1-bit Adam "
         "is worse than Adam in the mean of five seeds and wanders more, at this N and D, against the paper's finding "
-        "of equal pictures. Two players react to each other's steps, which are all of one size here, so the error "
-        "that averages out in a minimisation feeds back. Without error feedback every seed diverges at the freeze. "
-        "All of them are far from the grey line, the distance of the training digits themselves."
+        "of equal pictures. We do not know why. Without error feedback every seed diverges at the freeze. All of them "
+        "are far from the grey line, the distance of the training digits themselves."
     ),
     draw=draw,
     runs=runs,

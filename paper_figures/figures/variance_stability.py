@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
@@ -15,6 +16,11 @@ from reference.experiments import RunConfig
 LONG_TEXT = replace(TEXT, steps=2000)
 BETA2 = 0.99
 PANELS: tuple[tuple[Experiment, str], ...] = ((LONG_TEXT, "Character transformer"), (DIGITS, "Digits MLP"))
+
+LOOKS: dict[bool, tuple[str, dict[str, Any]]] = {
+    True: ("a weight matrix", {"color": SKY}),
+    False: ("biases or gains", {"color": ORANGE, "linestyle": (0, (4, 1.5))}),
+}
 
 
 def runs(scale: Scale) -> list[RunConfig]:
@@ -34,19 +40,14 @@ def draw(table: pd.DataFrame) -> Canvas:
             axis="columns", how="all"
         )
         frozen_at = min(here["step"], key=lambda step: abs(step - experiment.freeze_step))
-        arrays = [name for name in here.columns if name.startswith("variance_l1[")]
-        for column in (*arrays, "variance_l1"):
+        for column in [name for name in here.columns if name.startswith("variance_l1[")]:
             step_T, norms_TS = by_seed(here, column)
-            relative_TS = norms_TS / norms_TS[step_T == frozen_at]
-            if column == "variance_l1":
-                band(axes, step_T, relative_TS, label="all of v", color=BLACK)
-                continue
-            is_matrix = column.removesuffix("]")[-2].isupper() or column[-2].isupper()
-            label = ("a weight matrix" if is_matrix else "biases and gains") if column in (arrays[0], arrays[1]) else ""
-            axes.plot(
-                step_T, relative_TS.mean(axis=1), linewidth=1.0, color=SKY if is_matrix else ORANGE,
-                linestyle="solid" if is_matrix else (0, (4, 1.5)), label=label or "_",
-            )  # fmt: skip
+            label, look = LOOKS[column[len("variance_l1[")].isupper()]  # matrices have capital names
+            shown = label not in axes.get_legend_handles_labels()[1]
+            relative_T = (norms_TS / norms_TS[step_T == frozen_at]).mean(axis=1)
+            axes.plot(step_T, relative_T, linewidth=1.0, label=label if shown else "_", **look)
+        step_T, norms_TS = by_seed(here, "variance_l1")
+        band(axes, step_T, norms_TS / norms_TS[step_T == frozen_at], label="all of v", color=BLACK)
         mark(axes, frozen_at, "1 here")
         axes.set(ylabel="‖v‖₁ relative to step " + f"{frozen_at:g}", title=title, xlabel="steps")
         log_y(axes)
@@ -57,9 +58,17 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="variance_stability",
-    title="Does the variance settle? Adam with β₂ = 0.99, layer by layer",
+    title="Does the variance settle, layer by layer? (Adam, β₂ = 0.99)",
     beside="Tang et al. 2021, figure 2 (there: BERT-Large)",
-    caption="TODO",
+    caption=(
+        "The norm of v over its value at the step at which the other figures freeze it, for all of v and for every "
+        "array of the network. The paper shows it settling on BERT after the warm-up. On these short runs it does not "
+        "settle at that step: on the transformer it grows seventeenfold and is level from about step 1,250 on, with "
+        "single layers between thirty and half; on the digits, which are fitted to the last sample, gradients vanish "
+        "and v falls by five orders of magnitude, in step for all layers. That frozen runs keep up nevertheless says "
+        "that a v that is wrong by a factor common to the layers is no more than a step size; the layers that go "
+        "their own way are few. A step at which v is stable must be looked for, not assumed."
+    ),
     draw=draw,
     runs=runs,
 )
