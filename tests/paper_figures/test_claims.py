@@ -13,6 +13,7 @@ from claims_support import CLAIMS, GOOD, bad_facts, decide_one, exchange, true_f
 
 from paper_figures.claims.claim import Check, Claim, Verdict
 from paper_figures.claims.document import to_markdown
+from paper_figures.claims.facts import ONE_BIT_FUSED, ONE_BIT_UNFUSED
 from paper_figures.claims.registry import claims_table
 from paper_figures.render import all_figures
 from theory.registry import all_theorems
@@ -158,3 +159,21 @@ def test_the_page_is_what_the_registry_says():
     assert (ROOT / "docs/claims.md").read_text() == page, "python -m paper_figures.claims.document > docs/claims.md"
     headings = set(re.findall(r"^## (P\d+)\.", page, flags=re.MULTILINE))
     assert headings == set(CLAIMS)
+
+
+def test_a_bug_that_is_none_is_excused():
+    harmless = {"mutants": [{"mutant": "a", "killed_by": [], "equivalent": "a proof"}]}
+    assert decide_one(CLAIMS["P28"], GOOD | {"mutants": harmless})["verdict"] == Verdict.REPRODUCED
+
+
+def test_times_are_taken_from_the_side_that_hurts():
+    def times(program, **changes):
+        table = GOOD["measurements"].copy()
+        for quantile, factor in changes.items():
+            table.loc[table["label"] == program, quantile] *= factor
+        return decide_one(CLAIMS["P27"], GOOD | {"measurements": table})["verdict"]
+
+    assert times(ONE_BIT_FUSED, low=0.0) == Verdict.REPRODUCED
+    assert times(ONE_BIT_FUSED, high=1000.0) == Verdict.NOT_REPRODUCED
+    assert times(ONE_BIT_UNFUSED, high=1000.0) == Verdict.REPRODUCED
+    assert times(ONE_BIT_UNFUSED, low=0.0) == Verdict.CONDITIONS
