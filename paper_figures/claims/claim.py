@@ -5,8 +5,8 @@ A claim is measured by several checks, each in one setting (a problem, a hyper-p
 1. A check with a p-value tests a null hypothesis under which the claim is *false*, and holds only if that is rejected
    at ``ALPHA`` after Holm's correction over all such checks of all claims. A check without one is exact: a proved
    bound, a count, an arithmetic identity.
-2. Not reproduced, if a required check fails, or every one that is not required. Reproduced, if all hold. With
-   conditions, if some settings fail: these are the conditions under which the claim does not hold.
+2. Not reproduced, if a required check or a guard fails, or nothing holds but guards. Reproduced, if all hold. With
+   conditions, if other settings fail: these are the conditions under which the claim does not hold.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Check:
         bound: the derived number that ``value`` is compared with, in the same unit; None if it is 0 or 1 by ``test``.
         p_value: of the null under which the claim is false; None for an exact check.
         exact: whether an exact check holds; None for a statistical one.
-        required: the claim is not reproduced where this fails, whatever the other settings say.
+        required: the claim is not reproduced if this fails, whatever the other settings say.
+        guard: the same, but that it holds says nothing for the claim yet: it shows that the measurement can tell, or
+            something that is necessary and not sufficient.
     """
 
     setting: str
@@ -65,6 +67,7 @@ class Check:
     p_value: float | None = None
     exact: bool | None = None
     required: bool = False
+    guard: bool = False
 
     def __post_init__(self) -> None:
         if (self.p_value is None) == (self.exact is None):
@@ -120,15 +123,14 @@ def decide(checks: list[Check], holds: list[bool]) -> tuple[Verdict, str]:
     """Verdict and the sentence that says why; ``holds`` has one entry a check."""
     good = [check for check, held in zip(checks, holds, strict=True) if held]
     bad = [check for check, held in zip(checks, holds, strict=True) if not held]
-    settings_fail = bad and all(check.required for check in good)
-    if settings_fail or any(check.required for check in bad):
+    if all(check.guard for check in good) or any(check.required or check.guard for check in bad):
         verdict = Verdict.NOT_REPRODUCED
     elif bad:
         verdict = Verdict.CONDITIONS
     else:
         verdict = Verdict.REPRODUCED
-    bad.sort(key=lambda check: not check.required)
-    good.sort(key=lambda check: check.required)
+    bad.sort(key=lambda check: not (check.required or check.guard))
+    good.sort(key=lambda check: check.guard)
     parts = [f"{word}: {listed(some)}." for word, some in (("Fails", bad), ("Holds", good)) if some]
     return verdict, " ".join(parts)
 

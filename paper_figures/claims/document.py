@@ -27,16 +27,17 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   ratio, so on logarithms; intervals are Student's, at 95 %.
 - "As good as" is non-inferiority, and "the same as" is equivalence by two one-sided tests. The margin is not chosen:
   it is the half-width of the 95 % prediction interval of one more seed of the baseline, t s √(1 + 1/S). Inside it
-  nobody could tell the algorithm from the baseline with another seed. Such a claim always comes with a required check
-  that the same measurement does find a broken algorithm worse.
+  nobody could tell the algorithm from the baseline with another seed. Such a claim always comes with a guard: the same
+  measurement must find a broken algorithm worse.
 - "Worse" and "better" are one-sided paired t-tests.
 - A run that ends above its start, or at inf or NaN, counts as its start, the worst run there can be. It is never
   dropped, and as a candidate for "as good as" it fails whatever the mean.
 - An exact check has no chance in it: a proved bound, a count, an identity at the published digits.
 
-*Not reproduced*: a required check fails, or every check that is not required. *Reproduced*: all hold. *Reproduced with
-conditions*: it fails in some settings, which the verdict names. *Not decided*: evidence is missing. A comparative claim
-declares its pair; exchanging the two labels in the tables must overturn its verdict, and a test does so.
+*Not reproduced*: a required check or a guard fails, or nothing holds but guards. *Reproduced*: all hold. *Reproduced
+with conditions*: it fails in some settings, which the verdict names. *Not decided*: evidence is missing. A
+comparative claim declares its pair; exchanging the two labels in the tables must overturn its verdict, and a test does
+so.
 """
 
 

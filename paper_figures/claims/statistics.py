@@ -108,30 +108,32 @@ def no_worse(candidate: Runs, baseline: Runs, setting: str, *, of: str, required
     margin = another_seed(baseline)
     p_value = t_cdf(d_S, margin) if safe(candidate, baseline) else 1.0
     test = f"non-inferior to another seed of {baseline.label}" + diverged_note(candidate)
-    return ratio(d_S, setting, of, test, p_value, margin, required)
+    return ratio(d_S, setting, of, test, p_value, margin, required=required)
 
 
-def same(candidate: Runs, baseline: Runs, setting: str, *, of: str, required: bool = False) -> Check:
+def same(candidate: Runs, baseline: Runs, setting: str, *, of: str) -> Check:
     """Equivalence, two one-sided tests: rejects "differs from the baseline by more than another seed of it would"."""
     d_S = paired(candidate, baseline)
     margin = another_seed(baseline)
     p_value = max(t_cdf(d_S, margin), t_cdf(-d_S, margin)) if safe(candidate, baseline) else 1.0
     test = f"equivalent to another seed of {baseline.label}" + diverged_note(candidate)
-    return ratio(d_S, setting, of, test, p_value, margin, required)
+    return ratio(d_S, setting, of, test, p_value, margin)
 
 
-def worse(candidate: Runs, baseline: Runs, setting: str, *, of: str, required: bool = False) -> Check:
+def worse(
+    candidate: Runs, baseline: Runs, setting: str, *, of: str, required: bool = False, guard: bool = False
+) -> Check:
     """Paired one-sided t-test: rejects "not worse than the baseline"."""
     d_S = paired(candidate, baseline)
     test = f"worse than {baseline.label}, paired t" + diverged_note(candidate)
-    return ratio(d_S, setting, of, test, t_cdf(-d_S, 0.0), 0.0, required)
+    return ratio(d_S, setting, of, test, t_cdf(-d_S, 0.0), 0.0, required=required, guard=guard)
 
 
-def better(candidate: Runs, baseline: Runs, setting: str, *, of: str, required: bool = False) -> Check:
+def better(candidate: Runs, baseline: Runs, setting: str, *, of: str) -> Check:
     """Paired one-sided t-test: rejects "not better than the baseline"."""
     d_S = paired(candidate, baseline)
     test = f"better than {baseline.label}, paired t" + diverged_note(baseline)
-    return ratio(d_S, setting, of, test, t_cdf(d_S, 0.0), 0.0, required)
+    return ratio(d_S, setting, of, test, t_cdf(d_S, 0.0), 0.0)
 
 
 def below(values_S: Array, bound: float, setting: str, *, unit: str, test: str, required: bool = False) -> Check:
@@ -200,12 +202,22 @@ def diverged_note(runs: Runs) -> str:
     return f"; {runs.label} ends above its start in {count} of {len(runs.log_S)} seeds" if count else ""
 
 
-def ratio(d_S: Array, setting: str, of: str, test: str, p_value: float, margin: float, required: bool) -> Check:
+def ratio(
+    d_S: Array,
+    setting: str,
+    of: str,
+    test: str,
+    p_value: float,
+    margin: float,
+    *,
+    required: bool = False,
+    guard: bool = False,
+) -> Check:
     """A check on exp(mean difference of logarithms), the ratio of geometric means."""
     mean, low, high = (float(np.exp(x)) for x in interval(d_S))
     return Check(
         setting=setting, value=mean, low=low, high=high, unit=f"times {of}", test=test, n_seeds=len(d_S),
-        bound=float(np.exp(margin)), p_value=p_value, required=required,
+        bound=float(np.exp(margin)), p_value=p_value, required=required, guard=guard,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def measure(facts: Facts) -> list[Check]:
             same(runs(ONE_BIT.label), frozen, problem, of="the final loss with 32 bits"),
             worse(
                 runs(NO_FEEDBACK.label), frozen, f"{problem}, feedback removed", of="the final loss with 32 bits",
-                required=True,
+                guard=True,
             ),
         ]  # fmt: skip
     runs = game(facts)
@@ -41,7 +41,7 @@ def measure(facts: Facts) -> list[Check]:
             setting="conservation L1 and virtual iterate L2, every element of every case", value=len(failing),
             unit=f"of {len(PROPERTIES)} properties broken, {', '.join(THEOREMS)} re-checked",
             test="exact: onebit verify and onebit prove",
-            exact=not failing and proved(facts, *THEOREMS), required=True,
+            exact=not failing and proved(facts, *THEOREMS), guard=True,
         )
     )  # fmt: skip
     return checks

@@ -18,7 +18,7 @@ def measure(facts: Facts) -> list[Check]:
         checks += [
             no_worse(runs(FROZEN.label), adam, f"{problem}, 32 bits", of=OF),
             no_worse(runs(ONE_BIT_NO_FLOOR.label), adam, f"{problem}, one bit, κ = 0", of=OF),
-            worse(runs(NO_FEEDBACK.label), adam, f"{problem}, one bit without feedback", of=OF, required=True),
+            worse(runs(NO_FEEDBACK.label), adam, f"{problem}, one bit without feedback", of=OF, guard=True),
         ]
     runs = game(facts)
     of = "Adam's distance, mean after the freeze"

@@ -23,10 +23,10 @@ def measure(facts: Facts) -> list[Check]:
     unit = "of a vector's norm left over, at most"
     checks += [
         Check(
-            setting="l1 scale", value=l1, unit=unit, test="exact: below 1 (T1a)", bound=1.0, exact=l1 < 1, required=True
+            setting="l1 scale", value=l1, unit=unit, test="exact: below 1 (T1a)", bound=1.0, exact=l1 < 1, guard=True
         ),
         Check(
-            setting="l2 scale", value=l2, unit=unit, test="exact: above 1 (T1b)", bound=1.0, exact=l2 > 1, required=True
+            setting="l2 scale", value=l2, unit=unit, test="exact: above 1 (T1b)", bound=1.0, exact=l2 > 1, guard=True
         ),
     ]
     return checks

@@ -20,7 +20,7 @@ def measure(facts: Facts) -> list[Check]:
     one_bit, frozen, blind = (final(here, label) for label in (L2, FROZEN, NO_FEEDBACK.label))
     return [
         no_worse(one_bit, frozen, share, of=OF),
-        worse(blind, frozen, f"{share}, feedback removed", of=OF, required=True),
+        worse(blind, frozen, f"{share}, feedback removed", of=OF, guard=True),
     ]
 
 
