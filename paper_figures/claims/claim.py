@@ -131,8 +131,12 @@ def decide(checks: list[Check], holds: list[bool]) -> tuple[Verdict, str]:
         verdict = Verdict.REPRODUCED
     bad.sort(key=lambda check: not (check.required or check.guard))
     good.sort(key=lambda check: check.guard)
-    parts = [f"{word}: {listed(some)}." for word, some in (("Fails", bad), ("Holds", good)) if some]
-    return verdict, " ".join(parts)
+    groups = {
+        "Fails": [check for check in bad if check.p_value is None],
+        "Not shown": [check for check in bad if check.p_value is not None],
+        "Holds": good,
+    }
+    return verdict, " ".join(f"{word}: {listed(some)}." for word, some in groups.items() if some)
 
 
 def listed(checks: list[Check]) -> str:

@@ -32,7 +32,8 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
 - "Worse" and "better" are one-sided paired t-tests.
 - A run that ends above its start, or at inf or NaN, counts as its start, the worst run there can be. It is never
   dropped, and as a candidate for "as good as" it fails whatever the mean.
-- An exact check has no chance in it: a proved bound, a count, an identity at the published digits.
+- An exact check has no chance in it: a proved bound, a count, an identity at the published digits. It fails; a
+  statistical check that does not hold is "not shown", which may be for want of seeds.
 
 *Not reproduced*: a required check or a guard fails, or nothing holds but guards. *Reproduced*: all hold. *Reproduced
 with conditions*: it fails in some settings, which the verdict names. *Not decided*: evidence is missing. A

@@ -44,7 +44,10 @@ CLAIM = Claim(
     where="the assumptions of theorem 1",
     published="",
     source="recalled",
-    conditions="The compressor must contract: always so with the l1 scale, with the l2 scale only where φ > 1/4 (P15).",
+    conditions=(
+        "The compressor must contract: always so with the l1 scale, with the l2 scale only where φ > 1/4 (P15). The "
+        "bound is sharp for one compressor and one gradient (T5a's example), and far from sharp for these."
+    ),
     figures=("error_bounds",),
     others=("proofs",),
     theorems=("T5a", "T5b", "T5d"),
