@@ -14,7 +14,7 @@ import pandas as pd
 
 from paper_figures import figures as package
 from paper_figures.figure import MissingResultsError, PaperFigure, Scale
-from reference.experiments import RunStore, sweep
+from reference.experiments import RunConfig, RunStore, sweep
 from reference.files import write_atomically
 
 STYLE = Path(__file__).with_name("onebit.mplstyle")
@@ -72,6 +72,24 @@ def figure_table(figure: PaperFigure, scale: Scale, store: RunStore) -> pd.DataF
     return figure.tabulate(scale)
 
 
+class RememberingStore(RunStore):
+    """A store that reads every run once: figures share runs, and the sweep has looked at all of them already."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.seen: dict[str, pd.DataFrame] = {}
+
+    def get(self, config: RunConfig) -> pd.DataFrame | None:
+        """As ``RunStore.get``; do not change what it returns."""
+        name = f"{config.key()} {config.label} {config.tags}"
+        if name not in self.seen:
+            table = super().get(config)
+            if table is None:
+                return None
+            self.seen[name] = table
+        return self.seen[name]
+
+
 def render(
     figures: list[PaperFigure],
     folder: Path,
@@ -82,21 +100,42 @@ def render(
     scheduler: str | None = None,
 ) -> list[Path]:
     """Compute what is missing and draw ``figures`` into ``folder``. Returns the PNG files."""
+    store = RememberingStore(store.folder)
     compute(figures, scale=scale, store=store, n_jobs=n_jobs, scheduler=scheduler)
     return [save(figure, figure_table(figure, scale, store), folder) for figure in figures]
 
 
 def save(figure: PaperFigure, table: pd.DataFrame, folder: Path) -> Path:
-    """Write ``NAME.png``, ``.svg``, ``.csv`` (its tidy table) and ``.md`` (title and caption) into ``folder``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with matplotlib.style.context(STYLE):
-        canvas = figure.draw(table)
-        canvas.suptitle(textwrap.fill(figure.title, TITLE_WIDTH), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
-        for suffix in ("svg", "png"):
-            canvas.savefig(folder / f"{figure.name}.{suffix}", metadata={"Date": None} if suffix == "svg" else None)
-    write_atomically(folder / f"{figure.name}.csv", table.to_csv(index=False))
-    write_atomically(
-        folder / f"{figure.name}.md",
-        f"# {figure.title}\n\n{figure.caption}\n\nBeside it in the paper: {figure.beside}.\n",
-    )
-    return folder / f"{figure.name}.png"
+    """Write ``NAME.svg``, ``.png``, ``.md`` (title and caption) and ``.csv`` (its tidy table) into ``folder``.
+
+    Nothing is drawn where table, title and caption are those that lie there and the pictures are newer than the code.
+    """
+    texts = {
+        "md": f"# {figure.title}\n\n{figure.caption}\n\nBeside it in the paper: {figure.beside}.\n",
+        "csv": table.to_csv(index=False),
+    }
+    files = {suffix: folder / f"{figure.name}.{suffix}" for suffix in ("svg", "png", *texts)}
+    if not up_to_date(files, texts):
+        folder.mkdir(parents=True, exist_ok=True)
+        files["csv"].unlink(missing_ok=True)  # written last: where it lies, the pictures are whole
+        with matplotlib.style.context(STYLE):
+            canvas = figure.draw(table)
+            canvas.suptitle(
+                textwrap.fill(figure.title, TITLE_WIDTH), x=0.01, ha="left", fontsize=11.5, fontweight="bold"
+            )
+            canvas.draw_without_rendering()
+            canvas.set_layout_engine("none")  # the layout is found: not once more for every file
+            canvas.savefig(files["svg"], metadata={"Date": None})
+            canvas.savefig(files["png"])
+        for suffix, text in texts.items():
+            write_atomically(files[suffix], text)
+    return files["png"]
+
+
+def up_to_date(files: dict[str, Path], texts: dict[str, str]) -> bool:
+    """Whether all ``files`` (by suffix) are there, hold ``texts``, and are newer than the code that draws."""
+    if not all(file.is_file() for file in files.values()):
+        return False
+    code = max(path.stat().st_mtime for path in STYLE.parent.rglob("*") if path.suffix in (".py", ".mplstyle"))
+    newer = all(file.stat().st_mtime > code for file in files.values())
+    return newer and all(files[suffix].read_text() == text for suffix, text in texts.items())

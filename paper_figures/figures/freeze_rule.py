@@ -78,6 +78,7 @@ def draw(table: pd.DataFrame) -> Canvas:
         axes.annotate(
             "0.96: above it, freeze", (0.99, THRESHOLD), xycoords=("axes fraction", "data"), xytext=(0, -3),
             textcoords="offset points", color=VERMILION, fontsize=9, ha="right", va="top",
+            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
         )  # fmt: skip
         axes.set(ylabel="‖v(t)‖₁ / ‖v(t − Δ)‖₁", title=title)
         log_x(axes)
@@ -91,7 +92,7 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="freeze_rule",
-    title="The 0.96 rule: freeze once v shrinks by less than 4 % in Δ steps",
+    title="The 0.96 rule: freeze once v has nearly stopped falling",
     beside="Tang et al. 2021, section on the warm-up (there: BERT-Large stops at step 22,173, recalled)",
     caption=(
         "The ratio that the rule C10 watches, the norm of v over its value Δ = 1/(1−β₂) steps ago. It is meant to "

@@ -58,7 +58,7 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="variance_stability",
-    title="Does the variance settle, layer by layer? (Adam, β₂ = 0.99)",
+    title="Does the variance settle? Adam, β₂ = 0.99, by layer",
     beside="Tang et al. 2021, figure 2 (there: BERT-Large)",
     caption=(
         "The norm of v over its value at the step at which the other figures freeze it, for all of v and for every "

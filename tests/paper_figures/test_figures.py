@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 
@@ -341,6 +342,27 @@ def test_colours_and_dashes_tell_lines_of_one_picture_apart():
 def luminance(color):
     red, green, blue = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_a_picture_is_drawn_again_when_anything_behind_it_changes_and_only_then(tmp_path):
+    figure, drawings = PaperFigure(**constant()), []
+    counted = replace(figure, draw=lambda table: drawings.append(1) or figure.draw(table))
+    table = figure.tabulate(Scale.QUICK)
+
+    def times(shown, data):
+        before = len(drawings)
+        save(shown, data, tmp_path)
+        return len(drawings) - before
+
+    assert times(counted, table) == 1
+    assert times(counted, table) == 0
+    assert times(counted, table * 2) == 1
+    assert times(replace(counted, caption="another"), table * 2) == 1
+    for suffix in ("svg", "png", "md", "csv"):
+        (tmp_path / f"constant.{suffix}").unlink()
+        assert times(counted, table) == 1
+    os.utime(tmp_path / "constant.png", (0, 0))
+    assert times(counted, table) == 1, "older than the code"
 
 
 def test_render_runs_what_is_missing_and_nothing_twice(tmp_path):
