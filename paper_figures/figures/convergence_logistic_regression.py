@@ -7,7 +7,7 @@ from paper_figures.convergence import convergence_figure
 
 FIGURE = convergence_figure(
     name="convergence_logistic_regression",
-    title="Logistic regression (breast cancer, D = 31, N = 8): the line-up",
+    title="Logistic regression (D = 31, N = 8): the line-up",
     beside="Tang et al. 2021, figure 4 (there: BERT), and the comparison on CIFAR-10",
     caption=(
         "Above: 1-bit Adam, with or without a variance floor, lies on Adam and on Adam with v frozen: neither "

@@ -60,7 +60,7 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="throughput_against_gpus",
-    title="Throughput against GPUs: the model of Table 1, and its rows",
+    title="Throughput against GPUs: Table 1 and its model",
     beside="Tang et al. 2021, table 1 and the throughput figures",
     caption=(
         "Samples a second on BERT-Large. Grey: Table 1 of the paper, from which two rows a network fix the model of "

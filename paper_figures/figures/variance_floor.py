@@ -49,7 +49,7 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="variance_floor",
-    title="How large a variance floor κ? (digits MLP, γ = 3e-3, T_w = 200)",
+    title="How large a variance floor κ? (digits MLP, γ = 3e-3)",
     beside="ours; the paper has no floor (κ = 0)",
     caption=(
         "The published algorithm is κ = 0: here it diverges on every seed, for one bit has one magnitude, and a "
