@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
-from paper_figures.claims.claim import number
+from paper_figures.claims.claim import Verdict, number
 from paper_figures.figure import PaperFigure
 from paper_figures.report import views
 from paper_figures.report.evidence import Evidence
@@ -99,7 +99,7 @@ def render_page(content: Content) -> str:
 def summary(content: Content, falsehoods: Sequence[str]) -> str:
     """The verdict in one paragraph of counts."""
     verdicts = Counter(claim["verdict"] for claim in content.claims)
-    in_words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items(), key=lambda x: -x[1]))
+    in_words = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict if verdicts[verdict])
     theorems = content.evidence["proofs"].result
     held = sum(row["holds"] for row in theorems)
     checks, rows = views.checks(content.evidence)
@@ -112,7 +112,7 @@ def summary(content: Content, falsehoods: Sequence[str]) -> str:
         f"{held} of {len(theorems)} theorems hold, each re-checked by machine. {len(rows)} properties were tried on "
         f"{len(checks)} implementations of ours: {cells.count('holds')} of {len(cells)} checks hold. "
         f"{found} of {len(counted)} planted bugs were found. "
-        + ("Something was found false:" if falsehoods else "Nothing was found false.")
+        + ("What must not fail and does:" if falsehoods else "Nothing failed that must not.")
     )
 
 
