@@ -186,6 +186,13 @@ def test_what_is_false_stands_at_the_top(tmp_path, plant):
     assert f'<li class="bad">{line}</li>' in page
 
 
+@pytest.mark.parametrize(("p_value", "says"), [(0.3, "✗ not shown"), (None, "✗ fails")])
+def test_a_test_that_shows_nothing_has_not_failed(content, p_value, says):
+    check = content.claims[0]["checks"][0] | {"p_value": p_value, "adjusted_p": p_value, "holds": False}
+    claim = {**content.claims[0], "checks": [check]}
+    assert f"{says}</span></td>" in render_page(dataclasses.replace(content, claims=[claim]))
+
+
 def test_a_claim_that_is_not_reproduced_is_no_falsehood(content):
     assert any(claim["verdict"] == "not reproduced" for claim in content.claims)
     assert found_false(content.evidence) == []
