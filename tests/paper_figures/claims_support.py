@@ -91,21 +91,21 @@ def good_facts():
     }
 
 
-def naive(square=0.9):
+def naive(square=0.9, spread=1.1):
     """The last row of naive Adam, its variance taken apart, and of Adam, where there is nothing to take apart."""
     tables = []
-    for label, v, part, spread in ((NAIVE.label, 1.0, square, 1.1), (ADAM.label, 0.1, 0.0, 300.0)):
+    for label, v, part, percentiles in ((NAIVE.label, 1.0, square, spread), (ADAM.label, 0.1, 0.0, 300.0)):
         rows = pd.DataFrame({"seed": range(SEEDS), "step": STEPS, "label": label})
         noise_S = 1 + 0.01 * np.arange(SEEDS)
         rows["variance_l1"] = v * noise_S
         rows["square_variance"] = part * v
         rows["exact_variance_l1"] = (1 - part) * v
-        rows["spread"], rows["exact_spread"] = spread * noise_S, 300.0
+        rows["spread"], rows["exact_spread"] = percentiles * noise_S, 300.0
         tables.append(rows)
     return pd.concat(tables, ignore_index=True)
 
 
-def variances(speed, early=3.0):
+def variances(speed, early=3.0, restless=1.0):
     """||v|| of Adam moves by ``speed`` a window of 100 steps at the end, ``early`` times as fast at the beginning."""
     tables = []
     for problem in ("char_transformer", "mlp"):
@@ -115,15 +115,16 @@ def variances(speed, early=3.0):
             rows = pd.DataFrame({"step": step, "variance_l1": np.exp(-np.cumsum(speed_T) / 2)})
             rows.loc[0, "variance_l1"] = 0.0
             rows["variance_l1[W]"] = rows["variance_l1"]
+            rows["variance_l1[b]"] = rows["variance_l1"] ** restless
             tables.append(rows.assign(problem=problem, seed=seed, label=ADAM.label))
     return pd.concat(tables, ignore_index=True)
 
 
-def rule(levels):
+def rule(levels, dip=10):
     """Three algorithms on the digits; the norm of v dips before it is steady, so that the rule waits."""
     kept = {label: levels[label] for label in (ADAM.label, ONE_BIT.label, NO_FEEDBACK.label)}
     table = curves(kept, every=20, steps=1000).assign(problem="mlp", beta2=0.99)
-    return table.assign(variance_l1=1 + 10 * np.exp(-table["step"] / 100))
+    return table.assign(variance_l1=1 + dip * np.exp(-table["step"] / 100))
 
 
 def sweep(column, label, levels, others):
@@ -132,22 +133,23 @@ def sweep(column, label, levels, others):
     return pd.concat([*swept, curves(others).assign(**{column: np.nan})], ignore_index=True)
 
 
-def sparsity(l2=1e-2, l1=5e-2):
+def sparsity(l2=1e-2, l1=5e-2, dense_l2=None, contraction_l2=1.2):
     """Two densities; l2 in its place, l1 behind, contraction below 1 for l1 alone."""
     tables = []
     for batch_size in (1, 64):
-        levels = {"1-bit Adam, l2 scale": l2, "1-bit Adam, l1 scale": l1, FROZEN.label: 1e-2, NO_FEEDBACK.label: 5.0}
+        here = l2 if batch_size == 1 or dense_l2 is None else dense_l2
+        levels = {"1-bit Adam, l2 scale": here, "1-bit Adam, l1 scale": l1, FROZEN.label: 1e-2, NO_FEEDBACK.label: 5.0}
         table = curves(levels).assign(batch_size=batch_size, density=batch_size / 64)
-        contraction = table["label"].map({"1-bit Adam, l2 scale": 1.2, "1-bit Adam, l1 scale": 0.9})
+        contraction = table["label"].map({"1-bit Adam, l2 scale": contraction_l2, "1-bit Adam, l1 scale": 0.9})
         tables.append(table.assign(contraction_max=contraction.fillna(0.0)))
     return pd.concat(tables, ignore_index=True)
 
 
-def speedup(power):
-    """Mean squared gradient norms, far below the bound of T6a, that go like N^power at the longest horizon."""
+def speedup(power, size=1e-6):
+    """Mean squared gradient norms of ``size`` that go like N^power at the longest horizon."""
     random = np.random.default_rng(2)
     rows = [
-        (n, horizon, seed, horizon + 20, 1e-6 * n ** (power * horizon / 1000) * (1 + 0.01 * random.standard_normal()))
+        (n, horizon, seed, horizon + 20, size * n ** (power * horizon / 1000) * (1 + 0.01 * random.standard_normal()))
         for n in (1, 4, 16, 64)
         for horizon in (100, 1000)
         for seed in range(SEEDS)
@@ -271,6 +273,69 @@ def bad_facts():
         "P28": {"mutants": {"mutants": [{"mutant": "a", "killed_by": [], "equivalent": None}]}},
         "P29": {"conformance": broken},
     }
+
+
+def partly_bad_facts():
+    """(claim id, what changes in ``good_facts``, the settings that then must not hold, and no others)."""
+
+    def on(problem, levels, **settings):
+        return {f"convergence_{problem}": curves(TRUE_LEVELS | levels, **settings)}
+
+    def kappas(levels):
+        return {"variance_floor": sweep("kappa", ONE_BIT.label, levels, {FROZEN.label: 1e-2})}
+
+    def warmups(levels):
+        return {"warmup_length": sweep("freeze_step", ONE_BIT.label, levels, {ADAM.label: 1e-2})}
+
+    one_more = profile()
+    one_more.loc[len(one_more)] = ["InfiniBand", 1, 8, 16, 1, 30.0, 10.0, 60.0, 60.0, 160.0]
+    slow_at_first = GOOD["measurements"].copy()
+    slow_at_first.loc[(slow_at_first["label"] == ONE_BIT_FUSED) & (slow_at_first["dim"] < 2**24), "seconds"] *= 2
+    shares = GOOD["published"] | {"warmup_share": {"BERT-Large": 0.15, "SQuAD": 0.2165}}
+    return [
+        ("P1", on("digits_mlp", {ONE_BIT_NO_FLOOR.label: 5.0}), ["digits MLP, one bit, κ = 0"]),
+        ("P1", on("char_transformer", {FROZEN.label: 1.0}), ["character transformer, 32 bits"]),
+        ("P1", {"gan": curves(TRUE_LEVELS | {FROZEN.label: 1.0})}, ["GAN on digits, 32 bits"]),
+        ("P2", on("digits_mlp", {ONE_BIT.label: 1.0}), ["digits MLP"]),
+        ("P2", on("digits_mlp", {ONE_BIT.label: 1e-4}), ["digits MLP"]),
+        ("P2", {"gan": curves(TRUE_LEVELS | {ONE_BIT.label: 1.0})}, ["GAN on digits"]),
+        ("P2", {"scale_and_sparsity": sparsity(dense_l2=1.0)}, ["matrix factorisation, nearly exact gradients"]),
+        ("P3", on("logistic_regression", {NAIVE.label: 1e-3}), ["logistic regression"]),
+        ("P4", {"naive_adam": naive(spread=400.0)}, [
+            "spread of √v over coordinates against that of the average of g²"]),
+        ("P5", {"variance_stability": variances(0.01, restless=9.0)}, [
+            "character transformer, the array that moves most", "digits MLP, the array that moves most"]),
+        ("P6", {"freeze_rule": rule(TRUE_LEVELS, dip=-0.9)}, ["digits MLP, β2 = 0.99"]),
+        ("P7", on("digits_mlp", {ONE_BIT.label: 1.0}), ["digits MLP"]),
+        ("P8", on("digits_mlp", {NO_FEEDBACK.label: 1e-3}), ["digits MLP"]),
+        ("P9", on("digits_mlp", {SGD.label: 1e-3}), ["digits MLP"]),
+        ("P11", on("digits_mlp", {}, compressed=()), [f"digits MLP, D = {D:,}"]),
+        ("P12", on("digits_mlp", {}, dim=31), ["digits MLP, D = 31"]),
+        ("P13", {"published": shares}, ["SQuAD, warm-up 21.6%"]),
+        ("P14", warmups({1: 5.0, 30: 5.0, 100: 1e-2}), ["T_w = 30 (0.3 of the steps)"]),
+        ("P15", {"scale_and_sparsity": sparsity(dense_l2=1.0)}, ["100.0% non-zeros"]),
+        ("P17", kappas({0.0: 5.0, 1e-3: 1e-2, 1e-2: 5.0}), ["κ = 0.01"]),
+        ("P18", {"linear_speedup": speedup(-0.4)}, ["T = 1000, N = 1 to 64, in full"]),
+        ("P20", {"profile": one_more}, ["InfiniBand, 1 nodes, batch 16 x 1"]),
+        ("P23", on("digits_mlp", {DOUBLE_SQUEEZE.label: 1.0}), ["digits MLP"]),
+        ("P24", {"measurements": measurements(SECONDS, workers=(2, 8))}, ["N = 2"]),
+        ("P25", {"measurements": slow_at_first}, ["made up, D < 2^24"]),
+    ]  # fmt: skip
+
+
+def fatal_facts():
+    """The same, where what fails must hold: the claim is not reproduced."""
+    blind = TRUE_LEVELS | {NO_FEEDBACK.label: 1e-2}
+    return [
+        ("P7", {"convergence_digits_mlp": curves(blind)}, ["digits MLP, feedback removed"]),
+        ("P14", {"warmup_length": sweep("freeze_step", ONE_BIT.label, {1: 1e-2, 100: 1e-2}, {ADAM.label: 1e-2})}, [
+            "T_w = 1 against 100"]),
+        ("P15", {"scale_and_sparsity": sparsity(contraction_l2=0.9)}, ["l2 scale"]),
+        ("P16", {"scale_and_sparsity": sparsity(l2=1.0, dense_l2=1e-2)}, ["1.6% non-zeros"]),
+        ("P17", {"variance_floor": sweep("kappa", ONE_BIT.label, {0.0: 1e-3, 1e-3: 1e-2}, {FROZEN.label: 1e-2})}, [
+            "κ = 0, as published"]),
+        ("P18", {"linear_speedup": speedup(-0.6, size=1e6)}, ["every N and T"]),
+    ]  # fmt: skip
 
 
 GOOD = good_facts()

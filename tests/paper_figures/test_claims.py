@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from claims_support import CLAIMS, GOOD, bad_facts, decide_one, exchange, true_facts
+from claims_support import (
+    CLAIMS,
+    GOOD,
+    bad_facts,
+    decide_one,
+    exchange,
+    fatal_facts,
+    partly_bad_facts,
+    true_facts,
+)  # fmt: skip
 
 from paper_figures.claims.claim import Check, Claim, Verdict
 from paper_figures.claims.document import to_markdown
@@ -33,6 +42,17 @@ def test_reproduced_where_it_is_true(claim):
 def test_not_reproduced_where_it_is_false(claim):
     record = decide_one(claim, GOOD | bad_facts()[claim.id])
     assert record["verdict"] == Verdict.NOT_REPRODUCED, record["why"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "name", "change", "settings"),
+    [(Verdict.CONDITIONS, *case) for case in partly_bad_facts()]
+    + [(Verdict.NOT_REPRODUCED, *case) for case in fatal_facts()],
+)
+def test_the_settings_that_fail_are_the_ones_that_are_false(verdict, name, change, settings):
+    record = decide_one(CLAIMS[name], GOOD | change)
+    assert [check["setting"] for check in record["checks"] if not check["holds"]] == settings
+    assert record["verdict"] == verdict
 
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS.values() if c.pair], ids=lambda c: c.id)
