@@ -17,7 +17,7 @@ def draw_roofline(rows: Sequence[Row], file: Path, title: str) -> None:
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow to import, and optional
 
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure = Figure(figsize=(11, 6), layout="constrained")
     bars_axes, curve_axes = figure.subplots(1, 2)
     n_workers = rows[0].n_workers
     rows = [row for row in rows if row.n_workers == n_workers and row.kernel not in ("copy", "scale_in_place")]
@@ -45,6 +45,6 @@ def draw_roofline(rows: Sequence[Row], file: Path, title: str) -> None:
     curve_axes.set_yscale("log")
     curve_axes.set_xlabel("D")
     curve_axes.set_ylabel("time / time of the byte floor")
-    curve_axes.legend()
+    curve_axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12))
     figure.suptitle(title)
     figure.savefig(file, dpi=150)
