@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import cpu_count
 from rich.progress import Progress
 
 import verification
@@ -57,15 +59,27 @@ def gather(folder: Path, progress: Progress, *, jobs: int) -> dict[str, Evidence
         evidence[name] = obtain(name, command, packages=packages, libraries=libraries, folder=folder, find=find)
 
     stage("proofs", "onebit prove", ["theory"], ["sympy", "numpy", "scipy", "PEPit"], lambda: prove(progress))
-    slow_first = sorted(IMPLEMENTATIONS, key=lambda name: name.startswith("reference"))
-    checked: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(check)(name, folder) for name in slow_first
-    )
-    for item in progress.track(checked, total=len(IMPLEMENTATIONS), description="checks of our implementations"):
+    checks = check_all(folder, cpu_count() if jobs == -1 else jobs)
+    for item in progress.track(checks, total=len(IMPLEMENTATIONS), description="checks of our implementations"):
         evidence[item.name] = item
     evidence = {name: evidence[name] for name in ("proofs", *(f"verify-{name}" for name in IMPLEMENTATIONS))}
     stage("mutants", "onebit mutants", CHECKING, CHECKING_LIBRARIES, lambda: plant(progress, jobs))
     return evidence
+
+
+def check_all(folder: Path, jobs: int) -> Iterator[Evidence]:
+    """The checks of all our implementations, side by side in ``jobs`` processes, the long ones first.
+
+    The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
+    joblib's these can't start, for they inherit a start method that only joblib knows.
+    """
+    long_first = sorted(IMPLEMENTATIONS, key=lambda name: (name.startswith("reference"), name != "optimizer"))
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        try:
+            for done in as_completed([pool.submit(check, name, folder) for name in long_first]):
+                yield done.result()
+        finally:  # after a failure or Ctrl-C nothing new begins
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def check(name: str, folder: Path) -> Evidence:
