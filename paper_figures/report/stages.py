@@ -1,4 +1,4 @@
-"""The stages of a report that this machine computes: proofs, checks of our own implementations, planted bugs."""
+"""The stages of a report that this machine computes: proofs, checks of our own implementations, mutants."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
 from verification.search.search import search
 
-PLANTED = 60
+SAMPLED = 60
 """Mutants that are sampled, of triggers that the search was not made with."""
 
 MOST_ALIVE = 0.02
@@ -63,7 +63,7 @@ def gather(folder: Path, progress: Progress, *, jobs: int) -> dict[str, Evidence
     for item in progress.track(checks, total=len(IMPLEMENTATIONS), description="checks of our implementations"):
         evidence[item.name] = item
     evidence = {name: evidence[name] for name in ("proofs", *(f"verify-{name}" for name in IMPLEMENTATIONS))}
-    stage("mutants", "onebit mutants", CHECKING, CHECKING_LIBRARIES, lambda: plant(progress, jobs))
+    stage("mutants", "onebit mutants", CHECKING, CHECKING_LIBRARIES, lambda: run_mutants(progress, jobs))
     return evidence
 
 
@@ -120,16 +120,16 @@ def verify(target: str) -> dict[str, Any]:
     return {"target": target, "properties": rows, **coverage_of(result)}
 
 
-def plant(progress: Progress, jobs: int) -> dict[str, Any]:
+def run_mutants(progress: Progress, jobs: int) -> dict[str, Any]:
     """A sample of conditional mutants; the titles of the clauses with it."""
-    found = progress.track(campaign("held-out", PLANTED, 0, jobs=jobs), total=PLANTED, description="mutants")
+    found = progress.track(campaign("held-out", SAMPLED, 0, jobs=jobs), total=SAMPLED, description="mutants")
     score = Score(tuple(sorted(found, key=lambda row: row.mutant)))
     clauses = [{"id": clause.id, "law": clause.law, "title": clause.title} for clause in CLAUSES]
     return {**score.as_dict(), "sentence": score.text(), "properties": clauses}
 
 
 def found_false(evidence: dict[str, Evidence]) -> list[str]:
-    """What must not be: a theorem that fails, an implementation of ours that breaks a law, a planted bug that lives."""
+    """What must not be: a theorem that fails, an implementation of ours that breaks a law, a mutant that lives."""
     lines = [f"{row['id']} fails: {'; '.join(row['faults'])}" for row in evidence["proofs"].result if not row["holds"]]
     for name, item in evidence.items():
         if name.startswith("verify-"):
@@ -138,11 +138,11 @@ def found_false(evidence: dict[str, Evidence]) -> list[str]:
                 for row in item.result["properties"]
                 if row["outcome"] != "holds"
             ]
-    planted = [row for row in evidence["mutants"].result["mutants"] if row["differs"]]
-    alive = [row for row in planted if not row["killed_by"]]
-    if len(alive) > MOST_ALIVE * len(planted):
+    sampled = [row for row in evidence["mutants"].result["mutants"] if row["differs"]]
+    alive = [row for row in sampled if not row["killed_by"]]
+    if len(alive) > MOST_ALIVE * len(sampled):
         one = alive[0]
-        lines.append(f"{len(alive)} of {len(planted)} planted bugs live, such as {one['mutant']}: {one['bug']}")
+        lines.append(f"{len(alive)} of {len(sampled)} mutants live, such as {one['mutant']}: {one['bug']}")
     return lines
 
 
