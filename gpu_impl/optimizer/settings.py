@@ -14,6 +14,7 @@ from torch.distributed.tensor import DTensor
 
 from gpu_impl.kernels.arguments import FLOATS, FROZEN_DTYPES, check_beta, check_scale, check_scale_block
 from gpu_impl.kernels.select import BACKENDS
+from gpu_impl.optimizer.freeze_rule import RULES
 
 COMPRESS = ("momentum", "update")
 """What can be compressed [C12]."""
@@ -42,8 +43,8 @@ class Settings:
     frozen_dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        if self.freeze_step != "auto":
-            _integer("freeze_step", self.freeze_step, 1, 'or "auto"')
+        if self.freeze_step not in RULES:
+            _integer("freeze_step", self.freeze_step, 1, ', "auto" or "paper"')
         check_scale(self.scale)
         _number("variance_floor", self.variance_floor)
         if not isinstance(self.bias_correction, bool):
@@ -151,7 +152,7 @@ def _number(name: str, value: Any, *, strict: bool = False) -> None:
 
 def _integer(name: str, value: Any, minimum: int, extra: str = "") -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-        wanted = f"an integer >= {minimum}{' ' + extra if extra else ''}"
+        wanted = f"an integer >= {minimum}{extra}"
         raise ValueError(f"{name} must be {wanted}, got {value!r}{_hint(value)}")
 
 
