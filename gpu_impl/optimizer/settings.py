@@ -53,16 +53,25 @@ class Settings:
             _number("max_grad_norm", self.max_grad_norm, strict=True)
         _integer("lr_warmup_steps", self.lr_warmup_steps, 0)
         _integer("bucket_elements", self.bucket_elements, 1)
-        if self.compress not in COMPRESS:
-            raise ValueError(f"compress must be 'momentum' or 'update', got {self.compress!r}")
-        check_scale_block(self.scale_block)
-        if self.frozen_dtype not in FROZEN_DTYPES:
-            raise ValueError(f"frozen_dtype must be 'float32' or 'bfloat16', got {self.frozen_dtype!r}")
+        check_form(self.compress, self.scale_block, self.frozen_dtype)
 
     @property
     def extensions(self) -> dict[str, Any]:
         """What the kernels must have beyond the published algorithm."""
         return {"compress": self.compress, "scale_block": self.scale_block, "frozen_dtype": self.frozen_dtype}
+
+
+def check_form(compress: Any, scale_block: Any, frozen_dtype: Any) -> None:
+    """Check what makes a form other than the published one [C12, C13, C14].
+
+    Raises:
+        ValueError: a value is not allowed.
+    """
+    if compress not in COMPRESS:
+        raise ValueError(f"compress must be 'momentum' or 'update', got {compress!r}")
+    check_scale_block(scale_block)
+    if frozen_dtype not in FROZEN_DTYPES:
+        raise ValueError(f"frozen_dtype must be 'float32' or 'bfloat16', got {frozen_dtype!r}")
 
 
 def check_surroundings(backend: Any, process_group: Any) -> None:
