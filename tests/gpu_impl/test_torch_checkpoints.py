@@ -95,7 +95,7 @@ def network(seed=0):
     return nn.Sequential(nn.Linear(6, 15), nn.ReLU(), nn.Linear(15, 2))
 
 
-def sharded(shape, freeze_step, seed=0):
+def sharded(shape, seed=0, freeze_step=3):
     mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard"))
     net = network(seed)
     for layer in net[::2]:
@@ -128,7 +128,7 @@ def unsharded(value):
 
 
 def save_sharded(folder, at, freeze_step):
-    net, optimizer, replica = sharded((2, 2), freeze_step)
+    net, optimizer, replica = sharded((2, 2), freeze_step=freeze_step)
     for t in range(1, at + 1):
         step(net, optimizer, replica, t)
     state = {"model": get_model_state_dict(net), "optimizer": get_optimizer_state_dict(net, optimizer, options=FLAT)}
@@ -140,7 +140,7 @@ def save_sharded(folder, at, freeze_step):
 
 
 def load_sharded(folder, at, freeze_step, shape):
-    net, optimizer, replica = sharded(shape, freeze_step, seed=3)
+    net, optimizer, replica = sharded(shape, 3, freeze_step)
     state = {"model": get_model_state_dict(net), "optimizer": get_optimizer_state_dict(net, optimizer, options=FLAT)}
     dcp.load(state, checkpoint_id=folder)
     set_model_state_dict(net, state["model"])
