@@ -15,7 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_impl import OneBitAdam, resize_state_dicts
 from gpu_impl.harness.worker_pool import WorkerPool
-from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam, Inbox
+from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam
+from gpu_impl.optimizer.ddp_inbox import Inbox
 
 FREEZE_STEP, STEPS = 3, 9
 HYPER = {"lr": 1e-2, "freeze_step": FREEZE_STEP, "weight_decay": 0.1, "bias_correction": True}
