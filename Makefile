@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 help: ## Say what there is.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-reproduce: $(READY) ## The main job: proofs, checks, planted bugs, figures and claims, on the page report/index.html.
+reproduce: $(READY) ## The main job: proofs, checks, mutants, figures and claims, on the page report/index.html.
 	$(BIN)/onebit report
 
 test: lint ## All checks: lint, types, import rules, then every test.

@@ -1,4 +1,4 @@
-"""The line-up of the figures: each algorithm with its hyper-parameters, its name and its look.
+"""The comparison of the figures: each algorithm with its hyper-parameters, its name and its look.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart; the dashes serve print in black and white.
 """

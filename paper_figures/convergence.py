@@ -1,4 +1,4 @@
-"""What the convergence figures share: the whole line-up on one problem, Adam's family above, SGD's below."""
+"""What the convergence figures share: the whole comparison on one problem, Adam's family above, SGD's below."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paper_figures.figure import PaperFigure
 def convergence_figure(
     *, name: str, title: str, beside: str, caption: str, experiment: Experiment, column: str, ylabel: str
 ) -> PaperFigure:
-    """A figure of the line-up on ``experiment``; ``column`` and ``ylabel`` are its y axis."""
+    """A figure of the comparison on ``experiment``; ``column`` and ``ylabel`` are its y axis."""
 
     def draw(table: pd.DataFrame) -> Canvas:
         canvas, panels = stacked(3.9, 3.9)

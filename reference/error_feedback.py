@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 
 def decode_live(message: Message, live_D: Mask | None) -> Array:
-    """The decoded numbers, 0 at dead coordinates: every receiver knows which those are [C6]."""
+    """The decoded numbers, 0 at zero-variance coordinates: every receiver knows which those are [C6]."""
     decoded_D = message.decode()
     return decoded_D if live_D is None else decoded_D * live_D
 

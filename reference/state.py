@@ -34,7 +34,7 @@ class State:
         step: applied steps t; a skipped step does not count [C8].
         frozen_at: T_w once the variance is frozen, None during warm-up.
         skipped_steps: steps skipped because a gradient was not finite [C8].
-        ignored_gradients: how often a non-zero gradient arrived at a dead coordinate and was not applied [C6].
+        ignored_gradients: how often a non-zero gradient arrived at a zero-variance coordinate and was not applied [C6].
         bytes_on_wire: bytes sent so far by all workers together.
         rounds: collective exchanges so far, in each of which every worker waits for the others.
         variance_norms: the last norms ||v||_1, one a step, oldest first, of every array; kept only while a rule decides
@@ -73,13 +73,13 @@ class State:
 
     @property
     def total_error(self) -> Array:
-        """Delta = mean_i delta_i + delta_bar (D,): all that was compressed away and is still owed."""
+        """Delta = mean_i delta_i + delta_bar (D,): all that was compressed away and not yet sent."""
         return self.worker_errors.sum(axis=0) / self.n_workers + self.server_error
 
     @cached_property
     def live(self) -> Mask | None:
-        """Mask of what is compressed (D,) once frozen: all but dead coordinates, v = 0 [C6], and those whose v has
-        overflowed, for P is 0 there and no message could move them. None while that is all.
+        """Mask of what is compressed (D,) once frozen: all but zero-variance coordinates, v = 0 [C6], and
+        those whose v has overflowed, for P is 0 there and no message could move them. None while that is all.
         """
         if self.frozen_at is None:
             return None

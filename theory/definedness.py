@@ -81,16 +81,20 @@ def positive(expression: sp.Expr, theorem: Theorem) -> bool:
     """True only if the domains or a strict hypothesis make an expression positive."""
     if any(form(parametrised(expression, theorem)).is_positive is True for form in FORMS[:3]):
         return True
+    return _assumed_positive(expression, theorem)
+
+
+def _assumed_positive(expression: sp.Expr, theorem: Theorem) -> bool:
     return any(is_zero(expression - gap) for gap in _strict_gaps(theorem))
 
 
 def nonzero(expression: sp.Expr, theorem: Theorem) -> bool:
     """True only if the domains or a hypothesis with < or != keep an expression from 0."""
-    if any(positive(cast(sp.Expr, sign * expression), theorem) for sign in (1, -1)):
+    if isinstance(expression, sp.Mul) and all(nonzero(cast(sp.Expr, part), theorem) for part in expression.args):
         return True
-    if isinstance(expression, sp.Mul):
-        return all(nonzero(cast(sp.Expr, factor), theorem) for factor in expression.args)
     if isinstance(expression, sp.Pow) and nonzero(cast(sp.Expr, expression.base), theorem):
+        return True
+    if any(positive(cast(sp.Expr, sign * expression), theorem) for sign in (1, -1)):
         return True
     apart = [item.formula for item in theorem.hypotheses if isinstance(item.formula, sp.Ne)]
     return any(
@@ -143,13 +147,13 @@ def undefined(expression: sp.Expr, theorem: Theorem) -> Iterator[str]:
 
 def _divisors_and_roots(expression: sp.Basic, theorem: Theorem) -> Iterator[tuple[str, str]]:
     """What may be 0 as "divisor", and what may be negative under a root as "root"."""
-    for power in _powers_and_logs(expression):
+    for power in dict.fromkeys(_powers_and_logs(expression)):
         if not isinstance(power, sp.Pow):
             continue
         base, exponent = cast(sp.Expr, power.base), cast(sp.Expr, power.exp)
         if exponent.is_nonnegative is not True and not nonzero(base, theorem):
             yield "divisor", _named(base)
-        if exponent.is_integer is not True and not (is_nonnegative(base, theorem) or positive(base, theorem)):
+        if exponent.is_integer is not True and not (is_nonnegative(base, theorem) or _assumed_positive(base, theorem)):
             yield "root", _named(base)
 
 
@@ -159,7 +163,7 @@ def by_convention(theorem: Theorem) -> tuple[tuple[str, ...], tuple[str, ...]]:
     There Coq's convention is part of what is proved: x/0 = 0, and the root of a negative number is 0.
     """
     sides = [side for formula in theorem.formulas for relation in relations(formula) for side in relation.args]
-    found = sorted({item for side in sides for item in _divisors_and_roots(side, theorem)})
+    found = sorted(set(_divisors_and_roots(sp.Tuple(*sides), theorem)))
     divisors = tuple(base for kind, base in found if kind == "divisor")
     return divisors, tuple(base for kind, base in found if kind == "root")
 

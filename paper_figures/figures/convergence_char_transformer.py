@@ -1,4 +1,4 @@
-"""Nonconvex, attention: a character transformer on Python source, training loss against steps, the whole line-up."""
+"""Nonconvex, attention: a character transformer on Python source, training loss against steps, the whole comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from paper_figures.convergence import convergence_figure
 
 FIGURE = convergence_figure(
     name="convergence_char_transformer",
-    title="Character transformer (D = 19,040, N = 8): the line-up",
+    title="Character transformer (D = 19,040, N = 8): all algorithms compared",
     beside="Tang et al. 2021, figure 4 (there: BERT), and the comparison on CIFAR-10",
     caption=(
         "Held-out loss; half a pass over 63,360 windows of Python's manual and standard library, so that no "

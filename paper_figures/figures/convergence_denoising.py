@@ -7,7 +7,7 @@ from paper_figures.convergence import convergence_figure
 
 FIGURE = convergence_figure(
     name="convergence_denoising",
-    title="Denoising autoencoder (D = 24,928, N = 8): the line-up",
+    title="Denoising autoencoder (D = 24,928, N = 8): all algorithms compared",
     beside="Tang et al. 2021, figure 4 (there: BERT), and the comparison on CIFAR-10",
     caption=(
         "Held-out loss; one pass over 29,190 patches of two photographs, every algorithm at its own best step "

@@ -1,4 +1,4 @@
-"""Nonconvex: a multilayer perceptron on the digits, training loss against steps, the whole line-up."""
+"""Nonconvex: a multilayer perceptron on the digits, training loss against steps, the whole comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from paper_figures.convergence import convergence_figure
 
 FIGURE = convergence_figure(
     name="convergence_digits_mlp",
-    title="Digits MLP (64-128-64-10, D = 17,226, N = 8): the line-up",
+    title="Digits MLP (64-128-64-10, D = 17,226, N = 8): all algorithms compared",
     beside="Tang et al. 2021, figures 1 and 4 (there: BERT), and the comparison on CIFAR-10",
     caption=(
         "A stress test: 178 passes over 1,438 digits, which the network learns by heart, at 1e-2 for Adam, 1-bit "

@@ -1,4 +1,4 @@
-"""Convex: logistic regression on the breast cancer data, f(x) - f* against steps, the whole line-up."""
+"""Convex: logistic regression on the breast cancer data, f(x) - f* against steps, the whole comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from paper_figures.convergence import convergence_figure
 
 FIGURE = convergence_figure(
     name="convergence_logistic_regression",
-    title="Logistic regression (D = 31, N = 8): the line-up",
+    title="Logistic regression (D = 31, N = 8): all algorithms compared",
     beside="Tang et al. 2021, figure 4 (there: BERT), and the comparison on CIFAR-10",
     caption=(
         "Distance to the optimum; every algorithm at its own best step size. Above: 1-bit Adam, with or without a "

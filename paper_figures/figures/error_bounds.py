@@ -1,4 +1,4 @@
-"""Pending errors against the bounds that T5e-T5g prove, from the gradients and contractions of the same run."""
+"""Residual errors against the bounds that T5e-T5g prove, from the gradients and contractions of the same run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PANELS = (("quadratic", {"dim": 20}, "Quadratic, D = 20"), ("mlp", {"hidden_size
 LINES = (
     ("worker_error_norm", WORKER_ERRORS, "worker errors, rms of ‖δᵢ‖", BLUE, "solid"),
     ("server_error_norm", SERVER_ERROR, "server error ‖δ̄‖", GREEN, (0, (5, 2))),
-    ("total_error_norm", TOTAL_ERROR, "all that is pending, ‖Δ‖", VERMILION, (0, (1, 1))),
+    ("total_error_norm", TOTAL_ERROR, "the whole residual, ‖Δ‖", VERMILION, (0, (1, 1))),
 )
 
 
@@ -71,12 +71,12 @@ def draw(table: pd.DataFrame) -> Canvas:
 
 FIGURE = PaperFigure(
     name="error_bounds",
-    title="Pending errors and the bounds T5e-T5g (l1 scale)",
+    title="Residual errors and the bounds T5e-T5g (l1 scale)",
     beside="ours; the paper assumes that the errors are bounded",
     caption=(
         "The paper assumes that compression errors are bounded; T5e-T5g prove it, from three numbers of the run "
         "itself: the largest gradient G, the largest disagreement of workers H, the worst contraction factor q so "
-        "far. Thick: measured norms of the pending errors, which level off. Thin, in the same dashes: the bounds, "
+        "far. Thick: measured norms of the residual errors, which level off. Thin, in the same dashes: the bounds, "
         "which no run exceeds at any step. By the end they are two and a half (quadratic) and four (digits) orders "
         "of magnitude above: they pay for the worst step so far as if every step were like it, and the l1 scale's "
         "q comes close to 1. For compressors that do shrink slowly they are nearly attained, as the example of T5a "

@@ -54,7 +54,7 @@ FIGURE = PaperFigure(
     caption=(
         "Top: Adam on compressed gradients, with error feedback, ends forty times above Adam, each at its own "
         "best step size, while 1-bit Adam stays near it. Middle, why: what naive Adam averages is not g² but the "
-        "square of g plus the change of the pending error Δ. In the mean of the gradients the errors telescope; "
+        "square of g plus the change of the residual error Δ. In the mean of the gradients the errors telescope; "
         "in the squares they do not (theorem T4a), and the square of Δ' − Δ makes up nearly all of v: it lies on "
         "v itself, several times above the average of g² along the same run. Bottom: and since a bit has one "
         "magnitude, v is the same for all coordinates (T4b). The average of g² spans a factor of hundreds between "

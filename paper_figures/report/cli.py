@@ -18,11 +18,11 @@ def report(
     ] = "quick",
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
 ) -> None:
-    """Prove, check, plant bugs, run experiments, draw, decide the claims, and put it all on one page.
+    """Prove, check, run mutants, run experiments, draw, decide the claims, and put it all on one page.
 
     What was found before and is not older than the code is taken from the cache, .cache/runs (or $ONEBIT_CACHE), so
     an interrupted call goes on where it stopped. Exit status 1: a theorem fails, an implementation of ours breaks a
-    law, or a planted bug lives. A claim of the paper that is not reproduced is a finding and no failure: status 0.
+    law, or a mutant lives. A claim of the paper that is not reproduced is a finding and no failure: status 0.
     Exit status 3: a file of a figure or a claim can't be used, and is left out.
     """
     from rich.console import Console  # noqa: PLC0415 - light --help

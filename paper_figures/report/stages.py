@@ -1,13 +1,15 @@
-"""The stages of a report that this machine computes: proofs, checks of our own implementations, planted bugs."""
+"""The stages of a report that this machine computes: proofs, checks of our own implementations, mutants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import cpu_count
 from rich.progress import Progress
 
 import verification
@@ -23,7 +25,7 @@ from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
 from verification.search.search import search
 
-PLANTED = 60
+SAMPLED = 60
 """Mutants that are sampled, of triggers that the search was not made with."""
 
 MOST_ALIVE = 0.02
@@ -57,15 +59,27 @@ def gather(folder: Path, progress: Progress, *, jobs: int) -> dict[str, Evidence
         evidence[name] = obtain(name, command, packages=packages, libraries=libraries, folder=folder, find=find)
 
     stage("proofs", "onebit prove", ["theory"], ["sympy", "numpy", "scipy", "PEPit"], lambda: prove(progress))
-    slow_first = sorted(IMPLEMENTATIONS, key=lambda name: name.startswith("reference"))
-    checked: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(check)(name, folder) for name in slow_first
-    )
-    for item in progress.track(checked, total=len(IMPLEMENTATIONS), description="checks of our implementations"):
+    checks = check_all(folder, cpu_count() if jobs == -1 else jobs)
+    for item in progress.track(checks, total=len(IMPLEMENTATIONS), description="checks of our implementations"):
         evidence[item.name] = item
     evidence = {name: evidence[name] for name in ("proofs", *(f"verify-{name}" for name in IMPLEMENTATIONS))}
-    stage("mutants", "onebit mutants", CHECKING, CHECKING_LIBRARIES, lambda: plant(progress, jobs))
+    stage("mutants", "onebit mutants", CHECKING, CHECKING_LIBRARIES, lambda: run_mutants(progress, jobs))
     return evidence
+
+
+def check_all(folder: Path, jobs: int) -> Iterator[Evidence]:
+    """The checks of all our implementations, side by side in ``jobs`` processes, the long ones first.
+
+    The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
+    joblib's these can't start, for they inherit a start method that only joblib knows.
+    """
+    long_first = sorted(IMPLEMENTATIONS, key=lambda name: (name.startswith("reference"), name != "optimizer"))
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        try:
+            for done in as_completed([pool.submit(check, name, folder) for name in long_first]):
+                yield done.result()
+        finally:  # after a failure or Ctrl-C nothing new begins
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def check(name: str, folder: Path) -> Evidence:
@@ -106,16 +120,16 @@ def verify(target: str) -> dict[str, Any]:
     return {"target": target, "properties": rows, **coverage_of(result)}
 
 
-def plant(progress: Progress, jobs: int) -> dict[str, Any]:
+def run_mutants(progress: Progress, jobs: int) -> dict[str, Any]:
     """A sample of conditional mutants; the titles of the clauses with it."""
-    found = progress.track(campaign("held-out", PLANTED, 0, jobs=jobs), total=PLANTED, description="mutants")
+    found = progress.track(campaign("held-out", SAMPLED, 0, jobs=jobs), total=SAMPLED, description="mutants")
     score = Score(tuple(sorted(found, key=lambda row: row.mutant)))
     clauses = [{"id": clause.id, "law": clause.law, "title": clause.title} for clause in CLAUSES]
     return {**score.as_dict(), "sentence": score.text(), "properties": clauses}
 
 
 def found_false(evidence: dict[str, Evidence]) -> list[str]:
-    """What must not be: a theorem that fails, an implementation of ours that breaks a law, a planted bug that lives."""
+    """What must not be: a theorem that fails, an implementation of ours that breaks a law, a mutant that lives."""
     lines = [f"{row['id']} fails: {'; '.join(row['faults'])}" for row in evidence["proofs"].result if not row["holds"]]
     for name, item in evidence.items():
         if name.startswith("verify-"):
@@ -124,11 +138,11 @@ def found_false(evidence: dict[str, Evidence]) -> list[str]:
                 for row in item.result["properties"]
                 if row["outcome"] != "holds"
             ]
-    planted = [row for row in evidence["mutants"].result["mutants"] if row["differs"]]
-    alive = [row for row in planted if not row["killed_by"]]
-    if len(alive) > MOST_ALIVE * len(planted):
+    sampled = [row for row in evidence["mutants"].result["mutants"] if row["differs"]]
+    alive = [row for row in sampled if not row["killed_by"]]
+    if len(alive) > MOST_ALIVE * len(sampled):
         one = alive[0]
-        lines.append(f"{len(alive)} of {len(planted)} planted bugs live, such as {one['mutant']}: {one['bug']}")
+        lines.append(f"{len(alive)} of {len(sampled)} mutants live, such as {one['mutant']}: {one['bug']}")
     return lines
 
 

@@ -65,7 +65,7 @@ def checks(evidence: dict[str, Evidence]) -> tuple[list[Check], list[CheckRow]]:
 
 
 def kills(matrix: dict[str, Any]) -> dict[str, Any]:
-    """The planted bugs: for each level clauses x families with counts, and the bugs of each family."""
+    """The mutants: for each level clauses x families with counts, and the bugs of each family."""
     mutants = [row for row in matrix["mutants"] if row["differs"]]
     return {
         "sentence": matrix["sentence"] + ".",

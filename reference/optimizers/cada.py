@@ -5,9 +5,9 @@
     server     h-bar = mean_i h_i        m <- beta1 m + (1 - beta1) h-bar      v <- beta2 v^ + (1 - beta2) h-bar^2
                v^ <- max(v^, v)          x <- x - gamma (m / sqrt(eps + v^) + lambda x)         that is AMSGrad
 
-There is no conservation of errors: a gradient that is not uploaded is not owed, it is never used. The law is that h-bar
-is the mean of the h_i, each of which is some gradient of worker i that is at most D steps old. With c = 0 every change
-is uploaded, and it is AMSGrad.
+There is no conservation of errors: a gradient that is not uploaded is never used. The law is that h-bar is the mean of
+the h_i, each of which is some gradient of worker i that is at most D steps old. With c = 0 every change is uploaded,
+and it is AMSGrad.
 
 Where this departs from the paper: its rules CADA1 and CADA2 compare two gradients of the same samples, at x and at an
 older point, so that noise cancels. An optimizer here is given one gradient a worker, so g_i is compared with what was

@@ -8,7 +8,7 @@
     vector   v <- beta2 v + (1 - beta2) (g^2 + eps1), V = v, and there is no S: x <- x - gamma (m + lambda x)
 
 An r x c matrix needs 2 (r + c) numbers beside m, where Adam needs r c. There are no messages but the mean gradient, so
-nothing is pending and nothing to be conserved; what the factors keep is that the row and column means of V are R and C.
+there is no residual to conserve; what the factors keep is that the row and column means of V are R and C.
 
 That vectors have no S is from the authors' code. An array with more than two axes is a matrix whose rows run over all
 axes but the last, where their code factors the last two axes and keeps the others apart.

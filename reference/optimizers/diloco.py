@@ -4,7 +4,7 @@
     everyone   d = mean_i (x - x_i)      M <- mu M + d      x, x_i <- x - alpha (d + mu M)
 
 d is the outer gradient. With mu = 0 and alpha = 1 it is local Adam whose moments are not averaged; with H = 1 and one
-worker besides, it is AdamW. Nothing is compressed, so nothing is pending: x moves by the outer step of d exactly.
+worker besides, it is AdamW. Nothing is compressed, so there is no residual: x moves by the outer step of d exactly.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     x <- x - gamma clip(c r, -1, 1)
 
 c is 1 where a maximum is 0. LAMB divides norms of layers; here a row or a column of large weights has steps of its own
-size, and no coordinate moves by more than gamma. There are no messages but the mean gradient, so nothing is pending and
-nothing to be conserved.
+size, and no coordinate moves by more than gamma. There are no messages but the mean gradient, so there is no residual
+to conserve.
 
 The fallback c = 1 and the treatment of vectors are from the authors' code. An array with more than two axes is a matrix
 whose rows run over its first axis.

@@ -12,9 +12,9 @@ y-bar = P m-bar from the freeze on,
 
     worker i   u_i = beta1 y-bar + (1 - beta1) P g_i + delta_i         everyone   x <- x - gamma (y-bar + lambda x)
 
-Where this departs from the paper, by a named parameter: dead coordinates are masked [C6], small variances are raised
-to a floor at the freeze [C7], non-finite gradients are skipped [C8], bias correction can be switched on [C5]; the
-update form [C12], block scales [C13] and P in bfloat16 [C14] are off by default.
+Where this departs from the paper, by a named parameter: zero-variance coordinates are masked [C6], small variances are
+raised to a floor at the freeze [C7], non-finite gradients are skipped [C8], bias correction can be switched on [C5];
+the update form [C12], block scales [C13] and P in bfloat16 [C14] are off by default.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class OneBitAdam(CompressedOptimizer, Adam):
         ignored = 0
         if live_D is not None:
             dead_D = state.variance == 0
-            params_D[dead_D] = state.params[dead_D]  # a dead coordinate gets no weight decay either
+            params_D[dead_D] = state.params[dead_D]  # a zero-variance coordinate gets no weight decay either
             ignored = int(np.count_nonzero((grads_ND[:, ~live_D] != 0).any(axis=0)))
         return replace(
             self.remember(state, reduced),

@@ -16,10 +16,11 @@ that one magnitude can stand for all of them. Compression, t > T_w:
 The errors are in units of s m. With them L1 holds with Delta / s for Delta, because s is fixed at the freeze [theorems
 T3c, T3l]. L2 holds up to the change of r, at most a tenth a step [T3g].
 
-Where this departs from the paper and DeepSpeed's code: the freeze is that of 1-bit Adam, with dead coordinates [C6] and
-the floor [C7]; dead coordinates do not enter the maximum r, and a layer whose momentum is 0 at the freeze has the scale
-1, where DeepSpeed divides by zero. With weight decay DeepSpeed weights r by the share of P m-bar in the step; here r is
-as the paper has it. As published, c-bar starts at 0: after a warm-up of T_w steps it carries the factor 1 - 0.9^T_w.
+Where this departs from the paper and DeepSpeed's code: the freeze is that of 1-bit Adam, with zero-variance coordinates
+[C6] and the floor [C7]; these coordinates do not enter the maximum r, and a layer whose momentum is 0 at the freeze has
+the scale 1, where DeepSpeed divides by zero. With weight decay DeepSpeed weights r by the share of P m-bar in the step;
+here r is as the paper has it. As published,
+c-bar starts at 0: after a warm-up of T_w steps it carries the factor 1 - 0.9^T_w.
 """
 
 from __future__ import annotations

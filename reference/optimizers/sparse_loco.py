@@ -8,7 +8,7 @@ What is not sent waits in e_i and weighs beta less with every meeting. The law: 
 
     x_new - alpha mean_i e_i,new = x - alpha (beta mean_i e_i + mean_i (x - x_i))
 
-so with beta = 1 nothing is ever lost, and with beta < 1 the share 1 - beta of what is pending is, at each meeting.
+so with beta = 1 nothing is ever lost, and with beta < 1 the share 1 - beta of the residual is, at each meeting.
 Without compression e_i stays 0, and for alpha = 1 it is local Adam whose moments are not averaged.
 """
 

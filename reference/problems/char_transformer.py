@@ -31,8 +31,9 @@ class CharTransformer(FiniteSum):
         norm(h) = g h / sqrt(mean(h^2) + 1e-5)                              a gain g (d,) for each norm
         attention(.) = softmax(q k^T / sqrt(d/H), only past and present) v
 
-    Characters that are in the alphabet and not in the windows leave rows of E without any gradient: dead coordinates
-    (C6). Heterogeneous: each worker owns a contiguous stretch of the text, so other modules. No constant is known.
+    Characters that are in the alphabet and not in the windows leave rows of E without any gradient: zero-variance
+    coordinates (C6). Heterogeneous: each worker owns a contiguous stretch of the text, so other modules. No constant is
+    known.
 
     References: A. Vaswani et al., Attention is all you need, NeurIPS 2017; B. Zhang, R. Sennrich, Root mean square
     layer normalization, NeurIPS 2019.

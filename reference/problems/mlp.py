@@ -15,8 +15,9 @@ class MLP(ReLUNetwork):
 
     On the n = 1797 scikit-learn digits, pixels / 16, or on those that ``held_out`` leaves: every ``held_out``-th digit
     is kept back (0: none). Three border pixels are 0 in every image, so the 3 x ``hidden_sizes[0]`` weights that leave
-    them never get a gradient: they are dead coordinates (C6). Others, behind pixels that are rarely lit or units that
-    are rarely active, have a tiny variance at the freeze: this is the experiment of C7, at N = 8, B = 16, lr = 1e-3.
+    them never get a gradient: they are zero-variance coordinates (C6). Others, behind pixels that are rarely lit or
+    units that are rarely active, have a tiny variance at the freeze: this is the experiment of C7, at N = 8, B = 16,
+    lr = 1e-3.
     Heterogeneous: shards sorted by digit. No constant is known.
     """
 

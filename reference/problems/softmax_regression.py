@@ -20,7 +20,7 @@ class SoftmaxRegression(FiniteSum):
 
     a_k: the 64 pixels of scikit-learn's digits, standardised (constant ones become 0), and a 1 for the intercept.
     grad l_k = a_k (p_k - e_{y_k})^T + l2 X with p_k = softmax(X^T a_k). Weights of the three constant pixels have
-    no gradient but l2 x: from x_0 = 0 they stay exactly 0, and are dead coordinates (C6).
+    no gradient but l2 x: from x_0 = 0 they stay exactly 0, and are zero-variance coordinates (C6).
 
     Constants:
         L = lambda_max(sum_k a_k a_k^T / n)/2 + l2: the Hessian of one loss is (diag p - p p^T) kron a a^T, and each

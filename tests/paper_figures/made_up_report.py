@@ -56,7 +56,7 @@ def mutants():
     rows.append(mutant("scale.Harmless", "collective", {}, differs=False))
     about_properties = [{"id": prop.id, "law": prop.law, "title": prop.title} for prop in properties]
     killed = sum(row["differs"] for row in rows)
-    return {"sentence": f"{killed} of {killed} planted bugs", "mutants": rows, "properties": about_properties}
+    return {"sentence": f"{killed} of {killed} mutants", "mutants": rows, "properties": about_properties}
 
 
 def mutant(name, level, killed_by, differs=True):

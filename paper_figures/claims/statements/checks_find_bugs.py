@@ -9,14 +9,14 @@ MOST_ALIVE = 0.02
 
 
 def measure(facts: Facts) -> list[Check]:
-    """The share of planted bugs that no clause finds."""
+    """The share of mutants that no clause finds."""
     mutants = [row for row in facts["mutants"]["mutants"] if row["differs"]]
     if not mutants:
-        raise EvidenceError("no bug was planted")
+        raise EvidenceError("no mutant was run")
     alive = sum(not row["killed_by"] for row in mutants) / len(mutants)
     return [
         Check(
-            setting="all families", value=alive, unit=f"of {len(mutants)} planted bugs found by no clause",
+            setting="all families", value=alive, unit=f"of {len(mutants)} mutants found by no clause",
             test="exact: onebit mutants", bound=MOST_ALIVE, exact=alive <= MOST_ALIVE,
         )
     ]  # fmt: skip
@@ -25,8 +25,7 @@ def measure(facts: Facts) -> list[Check]:
 CLAIM = Claim(
     id="P28",
     title="The checks bite",
-    statement="At least 98 % of the bugs that are planted in a correct implementation are found, under whatever "
-    "condition they bite.",
+    statement="At least 98 % of the mutants of a correct implementation are found, under whatever condition they bite.",
     where="this project",
     published="",
     source="ours",

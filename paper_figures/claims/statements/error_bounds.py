@@ -11,7 +11,7 @@ from paper_figures.figures.error_bounds import bounds
 
 PROBLEMS = {"quadratic": "quadratic", "mlp": "digits MLP"}
 PROOFS = ("T5a", "T5e", "T5f", "T5g")
-NORMS = {"worker": "worker errors", "server": "server error", "total": "all that is pending"}
+NORMS = {"worker": "worker errors", "server": "server error", "total": "the whole residual"}
 
 
 def measure(facts: Facts) -> list[Check]:
@@ -39,7 +39,7 @@ CLAIM = Claim(
     id="P19",
     title="Errors are bounded",
     statement=(
-        "Worker errors, server error and all that is pending stay below the bounds that T5e-T5g prove from the "
+        "Worker errors, server error and the whole residual stay below the bounds that T5e-T5g prove from the "
         "gradients and the contraction of the same run; the paper assumes such bounds."
     ),
     where="the assumptions of theorem 1",
