@@ -303,11 +303,15 @@ def test_misuse_is_refused_in_a_sentence(how, says, t_wrong):
 def after_two_backward_passes():
     """Torch's DDP can't go on after an error in its backward pass; what is advised can."""
     finals = []
-    for wrong in (False, True):
-        network = Network()
+
+    def attached(network):
         optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
         model = DistributedDataParallel(network, **SMALL)
         optimizer.attach(model)
+        return model, optimizer
+
+    for wrong in (False, True):
+        model, optimizer = attached(Network())
         for t in range(1, STEPS + 1):
             optimizer.zero_grad()
             if wrong and t == FREEZE_STEP + 2:
@@ -315,9 +319,7 @@ def after_two_backward_passes():
                 backward(model, t)
                 with pytest.raises(RuntimeError, match="make a new one and a new optimizer, attach it and load"):
                     backward(model, t)
-                model = DistributedDataParallel(network, **SMALL)
-                optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
-                optimizer.attach(model)
+                model, optimizer = attached(model.module)
                 optimizer.load_state_dict(saved)
                 optimizer.zero_grad()
             backward(model, t)
