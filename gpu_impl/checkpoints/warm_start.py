@@ -12,7 +12,8 @@ from torch.optim import Optimizer
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.run import Phase
-from gpu_impl.optimizer.state import ERRORS, FORMAT, IGNORED, SERVER, WORKER, all_params, check_names
+from gpu_impl.optimizer.state import ERRORS, FORMAT, IGNORED, SERVER, WORKER, all_params
+from gpu_impl.optimizer.state_fits import check_names
 
 
 def warm_start(optimizer: OneBitOptimizer, adam_state_dict: Mapping[str, Any]) -> None:
@@ -29,6 +30,10 @@ def warm_start(optimizer: OneBitOptimizer, adam_state_dict: Mapping[str, Any]) -
         ValueError: the state is of another kind or of other parameters, or no state that Adam can be in.
         RuntimeError: ``optimizer`` has taken a step.
     """
+    if not isinstance(optimizer, OneBitOptimizer):
+        raise ValueError(
+            f"warm_start(optimizer, adam_state_dict) takes a OneBitAdam first, got {type(optimizer).__name__}"
+        )
     run = optimizer.run
     if run.calls:
         raise RuntimeError("warm_start is for an optimizer that has taken no step yet")
@@ -127,7 +132,6 @@ def start_facts(steps: int, n_workers: int, *, bias_correction: bool) -> dict[st
         "steps": steps,
         "skipped_steps": 0,
         "bytes_sent": 0,
-        "variance_norms": "[]",
         "bias_correction": bias_correction,
         "compress": "momentum",
         "frozen_dtype": "float32",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any, cast
 
 import torch
@@ -19,21 +19,15 @@ from gpu_impl.optimizer.clipping import ClippingWatch
 from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.ddp import refuse_double_average, wrapped_so_far
 from gpu_impl.optimizer.numbers import Numbers
+from gpu_impl.optimizer.param_states import ParamStates
+from gpu_impl.optimizer.replaced import refuse_replaced, replaced_so_far
 from gpu_impl.optimizer.resize import resized
 from gpu_impl.optimizer.run import Phase, Run
-from gpu_impl.optimizer.settings import Settings, check_group, check_surroundings
+from gpu_impl.optimizer.settings import Settings, check_group, check_surroundings, refuse_settings
 from gpu_impl.optimizer.sharding import shard_groups
 from gpu_impl.optimizer.shared_memory import check_memory
-from gpu_impl.optimizer.state import (
-    ParamState,
-    all_params,
-    check,
-    check_facts,
-    check_groups,
-    facts_for,
-    pack,
-    unpack,
-)
+from gpu_impl.optimizer.state import ParamState, all_params, facts_for, unpack
+from gpu_impl.optimizer.state_fits import check, check_facts, check_groups
 from gpu_impl.optimizer.stats import Stats, stats_of
 
 DEFAULT_VARIANCE_FLOOR = 1e-3
@@ -53,14 +47,15 @@ class OneBitOptimizer(Optimizer, Joinable):
         betas: (beta1, beta2), each in [0, 1).
         eps: > 0, added to the root of the variance.
         weight_decay: lambda >= 0, decoupled as in AdamW.
-        freeze_step: T_w >= 1, the last warm-up step, or "auto" [C10].
+        freeze_step: T_w >= 1, the last warm-up step; or a rule C10, "auto" (every parameter's v has settled) or
+            "paper" (as published).
         scale: "l2" or "l1" [C1].
         variance_floor: kappa >= 0 [C7].
         bias_correction: off as published [C5].
         max_grad_norm: clip all workers by one factor, from the root mean square of their norms [C9].
         process_group: the workers that average; None is the default group, or one worker without a group.
         backend: kernels: "auto", "cpu", "triton" or "torch".
-        lr_warmup_steps: "auto" does not freeze before this step.
+        lr_warmup_steps: no rule freezes before this step.
         compress: "momentum" as published, or "update": P m in place of m [C12]. Then m-bar and the errors of the
             state are in units of the update from the freeze on.
         scale_block: B, a multiple of 8: every B elements of a chunk share a scale, at workers and servers [C13]. None:
@@ -117,7 +112,7 @@ class OneBitOptimizer(Optimizer, Joinable):
     def _begin(self, settings: Settings, backend: str, process_group: dist.ProcessGroup | None) -> None:
         self.run = Run(settings, backend, process_group)
         self._numbers, self._clipping, self._agreed = Numbers(), ClippingWatch(), False
-        self._wrapped = -1
+        self._looked = (-1, -1)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group: until the freeze, or at any time with ``non_freeze=True``; its m and v begin at 0.
@@ -133,6 +128,7 @@ class OneBitOptimizer(Optimizer, Joinable):
             )
         super().add_param_group(param_group)
         try:
+            refuse_settings(self.param_groups[-1])
             check_group(self.param_groups[-1])
             check_memory(param for group in self.param_groups for param in group["params"])
         except (TypeError, ValueError):
@@ -151,9 +147,10 @@ class OneBitOptimizer(Optimizer, Joinable):
         self._numbers.check_values(run)
         if run.take_over():
             self._numbers.check_values(run)
-        if self._wrapped != wrapped_so_far() or not self._agreed:
+        if self._looked != (seen := (wrapped_so_far(), replaced_so_far())) or not self._agreed:
+            refuse_replaced(all_params(run))
             refuse_double_average(all_params(run))
-            self._wrapped = wrapped_so_far()
+            self._looked = seen
         if not self._agreed:
             self._clipping.watch(param for param in all_params(run) if param.requires_grad)
             run.shards = shard_groups(self.param_groups, run.process_group)
@@ -328,42 +325,6 @@ class _TakePart(JoinHook):
     def main_hook(self) -> None:
         self.optimizer.zero_grad()
         self.optimizer.take_part()
-
-
-class ParamStates(MutableMapping[Tensor, ParamState]):
-    """The state of each parameter that has joined or will, by parameter, as copies; to change one, assign it."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._states: dict[int, ParamState] | None = None
-
-    def _packed(self) -> dict[int, ParamState]:
-        if self._states is None:
-            self._states = pack(self._run)
-        return self._states
-
-    def _numbers(self) -> dict[Tensor, int]:
-        joined = {number for content in self._run.contents for number in content.numbers}
-        return {p: k for k, p in enumerate(all_params(self._run)) if p.requires_grad or k in joined}
-
-    def __getitem__(self, param: Tensor) -> ParamState:
-        return self._packed()[self._numbers()[param]]
-
-    def __setitem__(self, param: Tensor, value: ParamState) -> None:
-        groups = [{**group, "onebit": facts_for(self._run, group)} for group in self._run.groups]
-        states = {**self._packed(), self._numbers()[param]: value}
-        check(self._run, groups, states)
-        unpack(self._run, groups, states)
-        self._states = None
-
-    def __delitem__(self, param: Tensor) -> None:
-        raise TypeError("the state of a parameter can't be deleted: make a new optimizer")
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return iter(self._numbers())
-
-    def __len__(self) -> int:
-        return len(self._numbers())
 
 
 def _by_number(states: Any, groups: list[Any]) -> dict[int, ParamState]:

@@ -6,12 +6,13 @@
     server_error_of_3     delta-bar where worker 3 serves, 0 elsewhere
     ignored_of_3          gradients of worker 3 that arrived at dead coordinates, with the first parameter of a bucket
     frozen                1 if the parameter is compressed, else 0
+    variance_norms        ||v||_1 after the last Delta + 1 steps, oldest first, where a rule ends the warm-up [C10]
     master                the float32 copy of a 16-bit parameter
 
-Each has the shape of its parameter, and is sharded like it. So ``torch.distributed.checkpoint`` saves, loads and
-reshards them, every worker's errors too, for their names differ. What is no tensor stands in every parameter group as
-``onebit``; there ``layout`` says which parameters lie in one buffer. Those have a state, whether they need a gradient
-at the moment or not.
+What has an element for each of a parameter's has its shape, and is sharded like it. So ``torch.distributed.checkpoint``
+saves, loads and reshards it, every worker's errors too, for their names differ. What is no tensor stands in every
+parameter group as ``onebit``; there ``layout`` says which parameters lie in one buffer. Those have a state, whether
+they need a gradient at the moment or not.
 
 Resuming is exact to the last bit [C11, L9]: the buffers are cut as they were, and the next step forms u from m-bar and
 the errors in floats, in the order of the reference. With another ``bucket_elements`` or number of shards the buffers
@@ -28,17 +29,21 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from gpu_impl.kernels.state import F32, I64
+from gpu_impl.kernels.state import F32, F64, I64
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.freeze_rule import window_of
 from gpu_impl.optimizer.plan import Content, Kind, contents_in, cut, is_uniform, n_shards_of, numbered
 from gpu_impl.optimizer.run import Phase, Run
-from gpu_impl.optimizer.settings import check_group
-from gpu_impl.optimizer.state_values import check_counts, check_state
 
-FORMAT = "onebit-adam-state-4"
+FORMAT = "onebit-adam-state-5"
+EARLIER = "onebit-adam-state-4"
+"""Without norms of single parameters: it is read, and a rule that had not frozen yet begins to compare anew."""
+
 WORKER, SERVER, IGNORED = "worker_error_of_", "server_error_of_", "ignored_of_"
 """What only one worker has; its number follows."""
+
+NORMS = "variance_norms"
 
 SERVER_ALL = f"{SERVER}all"
 """In the state of a resized run: delta-bar of all chunks; each worker takes the one that it serves."""
@@ -51,7 +56,6 @@ FACTS = {
     "steps": int,
     "skipped_steps": int,
     "bytes_sent": int,
-    "variance_norms": str,
     "bias_correction": bool,
     "compress": str,
     "frozen_dtype": str,
@@ -80,7 +84,6 @@ def facts_for(run: Run, group: Group) -> dict[str, Any]:
         "steps": run.steps,
         "skipped_steps": run.skipped_steps,
         "bytes_sent": run.collectives.bytes_sent,
-        "variance_norms": json.dumps(run.freeze_rule.norms),
         "bias_correction": run.settings.bias_correction,
         "compress": run.settings.compress,
         "frozen_dtype": run.settings.frozen_dtype,
@@ -129,6 +132,10 @@ def pack(run: Run) -> dict[int, ParamState]:
     for number, param in enumerate(all_params(run)):
         if param.requires_grad and number not in states:
             states[number] = _more(_zeros(param, names), rank, 0, False, 0)
+    if run.freeze_rule.needs_norms:
+        histories = run.freeze_rule.histories(len(all_params(run)), window_of(run.groups))
+        for number, state in states.items():
+            state[NORMS] = histories[number].clone()
     return dict(sorted(states.items()))
 
 
@@ -160,138 +167,6 @@ def all_params(run: Run) -> list[Tensor]:
     return [param for group in run.groups for param in group["params"]]
 
 
-def check_facts(groups: Any) -> dict[str, Any]:
-    """The facts of the first parameter group, if ``groups`` are of a whole state of this optimizer.
-
-    Raises:
-        ValueError: they are not; one sentence says what is wrong.
-    """
-    if not isinstance(groups, list) or not all(isinstance(group, Mapping) and "params" in group for group in groups):
-        raise ValueError("this is not the state_dict of an optimizer: it has no list of param_groups")
-    for group in groups:
-        facts = group.get("onebit")
-        if not isinstance(facts, Mapping) or facts.get("format") != FORMAT:
-            raise ValueError(
-                f"this is not a state of OneBitAdam: format {FORMAT!r} expected; gpu_impl.warm_start takes one of Adam"
-            )
-        for name, kind in FACTS.items():
-            if not isinstance(facts.get(name), kind) or (kind is int and isinstance(facts[name], bool)):
-                raise ValueError(f"the state is damaged: {name} is {facts.get(name)!r}")
-        if facts["phase"] not in list(Phase):
-            raise ValueError(f"the state is damaged: phase is {facts['phase']!r}")
-        check_counts(facts)
-    if not groups:
-        raise ValueError("this is not the state_dict of an optimizer: it has no parameter group")
-    return dict(groups[0]["onebit"])
-
-
-def check_groups(run: Run, groups: list[Any]) -> None:
-    """Whether the parameter groups of a state fit those of ``run``.
-
-    Raises:
-        ValueError: they don't; one sentence says what does not fit.
-    """
-    saved_sizes, sizes = ([len(group["params"]) for group in some] for some in (groups, run.groups))
-    if saved_sizes != sizes:
-        raise ValueError(f"the state has groups of {saved_sizes} parameters, this optimizer has groups of {sizes}")
-    for k, (saved, group) in enumerate(zip(groups, run.groups, strict=True)):
-        check_names(saved.get("param_names"), group.get("param_names"))
-        if saved.get("non_freeze", False) != group.get("non_freeze", False):
-            raise ValueError(f"non_freeze of group {k} is {saved.get('non_freeze', False)} in the state and not here")
-        try:
-            check_group({**saved, "params": group["params"]})
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"the state has a parameter group that can't be used: {error}") from None
-
-
-def check_names(saved: Any, ours: Any) -> None:
-    """Whether names of parameters, where both sides have them, are the same in the same order.
-
-    Raises:
-        ValueError: they are not.
-    """
-    if not saved or not ours:
-        return
-    for number, (theirs, mine) in enumerate(zip(saved, ours, strict=False)):
-        if theirs != mine:
-            raise ValueError(
-                f"parameter {number} is {theirs} in the state and {mine} here: give the parameters in the same order"
-            )
-
-
-def check(run: Run, groups: list[Any], states: Any) -> None:
-    """Whether a state fits the parameters and the worker of ``run``; nothing is changed.
-
-    Raises:
-        ValueError: it doesn't; one sentence says what does not fit.
-    """
-    size, rank, params, facts = run.collectives.size, run.collectives.rank, all_params(run), groups[0]["onebit"]
-    if facts["n_workers"] != size:
-        raise ValueError(
-            f"the state is of {facts['n_workers']} workers and there are {size} now: resize it with "
-            "gpu_impl.resize_state_dicts, or use gpu_impl.load_checkpoint"
-        )
-    if facts.get(f"{ERRORS}{rank}") != facts["steps"]:
-        held = [name for name, at in facts.items() if name.startswith(ERRORS) and at == facts["steps"]]
-        whose = f", it is of rank {', '.join(name.removeprefix(ERRORS) for name in held)}" if held else ""
-        raise ValueError(
-            f"the state lacks the errors of rank {rank}{whose}: every worker must save and "
-            "load its own, or all use gpu_impl.save_checkpoint and load_checkpoint; before full_state_dict=True call "
-            "gpu_impl.gather_on_save(optimizer)"
-        )
-    _check_settings(run, facts)
-    if not isinstance(states, Mapping):
-        raise ValueError("the state is damaged: it has no states of parameters")
-    for number in sorted(number for content in placed(run, groups, states) for number in content.numbers):
-        state, param = states.get(number), params[number]
-        if not isinstance(state, Mapping):
-            raise ValueError(f"the state has nothing for parameter {number}: {_why_nothing(param)}")
-        check_state(number, state, facts["steps"])
-        for name in names_for(rank).values():
-            if name == "master" and local(param).dtype == F32:
-                continue
-            value = state.get(SERVER_ALL if name.startswith(SERVER) and SERVER_ALL in state else name)
-            if not isinstance(value, Tensor):
-                raise ValueError(_missing(name, number, state))
-            if tuple(value.shape) != tuple(param.shape) or value.dtype != F32:
-                raise ValueError(
-                    f"{name} of parameter {number} is {value.dtype} {tuple(value.shape)} in the state, must be {F32} "
-                    f"{tuple(param.shape)}: it belongs to other parameters"
-                )
-            if isinstance(value, DTensor) != isinstance(param, DTensor) or local(value).shape != local(param).shape:
-                raise ValueError(
-                    f"{name} of parameter {number} is sharded in another way than the parameter: load it by "
-                    "torch.distributed.checkpoint or gpu_impl.load_checkpoint"
-                )
-
-
-def _check_settings(run: Run, facts: Mapping[str, Any]) -> None:
-    if facts["bias_correction"] != run.settings.bias_correction:
-        raise ValueError(
-            f"the state was made with bias_correction={facts['bias_correction']} and this optimizer without the same: "
-            "it belongs to the numbers in the state"
-        )
-    if facts["phase"] != Phase.WARM_UP and facts["compress"] != run.settings.compress:
-        raise ValueError(
-            f"the state was made with compress={facts['compress']!r} and this optimizer with "
-            f"{run.settings.compress!r}: its momentum and errors are in other units, and only a warm-up can change that"
-        )
-    if facts["phase"] != Phase.WARM_UP and facts["frozen_dtype"] != run.settings.frozen_dtype:
-        raise ValueError(
-            f"the state was made with frozen_dtype={facts['frozen_dtype']!r} and this optimizer with "
-            f"{run.settings.frozen_dtype!r}: P is what it was rounded to, and only a warm-up can change that"
-        )
-
-
-def _why_nothing(param: Tensor) -> str:
-    if param.requires_grad:
-        return "it is of other parameters"
-    return (
-        "torch's set_optimizer_state_dict leaves out what does not need a gradient; call requires_grad_(True) before "
-        "you load and requires_grad_(False) after it"
-    )
-
-
 def placed(run: Run, groups: list[Any], states: Mapping[int, ParamState]) -> list[Content]:
     """The buffers to go on with: those of the state, or others where it was cut for other ones.
 
@@ -314,16 +189,6 @@ def placed(run: Run, groups: list[Any], states: Mapping[int, ParamState]) -> lis
     return cut(run.groups, kinds, most, 0)
 
 
-def _missing(name: str, number: int, state: Mapping[str, Any]) -> str:
-    others = [key.removeprefix(WORKER) for key in state if key.startswith(WORKER)]
-    if name.startswith((WORKER, SERVER)) and others and f"{WORKER}{name.rpartition('_')[2]}" not in state:
-        return (
-            f"the state is of rank {', '.join(others)} and this is rank {name.rpartition('_')[2]}: every worker must "
-            "save and load its own, or all use gpu_impl.save_checkpoint and load_checkpoint"
-        )
-    return f"the state is damaged: parameter {number} has no {name}"
-
-
 def unpack(run: Run, groups: list[Any], states: Mapping[int, ParamState]) -> None:
     """Continue from a checked state."""
     facts, contents = groups[0]["onebit"], placed(run, groups, states)
@@ -339,7 +204,11 @@ def unpack(run: Run, groups: list[Any], states: Mapping[int, ParamState]) -> Non
     run.set_applied(facts["steps"])
     run.calls = facts["steps"] + facts["skipped_steps"]
     run.collectives.bytes_sent = run.bytes_before = facts["bytes_sent"]
-    run.freeze_rule.norms = json.loads(facts["variance_norms"])
+    run.freeze_rule.norms = []
+    if run.freeze_rule.needs_norms and run.phase is Phase.WARM_UP:
+        nothing = torch.zeros(0, dtype=F64)
+        histories = [states.get(number, {}).get(NORMS, nothing) for number in range(len(all_params(run)))]
+        run.freeze_rule.restore(histories)
     run.settings_differ, run.broken = False, ""
 
 

@@ -15,7 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_impl import OneBitAdam, resize_state_dicts
 from gpu_impl.harness.worker_pool import WorkerPool
-from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam, Inbox
+from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam
+from gpu_impl.optimizer.ddp_inbox import Inbox
 
 FREEZE_STEP, STEPS = 3, 9
 HYPER = {"lr": 1e-2, "freeze_step": FREEZE_STEP, "weight_decay": 0.1, "bias_correction": True}
@@ -97,6 +98,7 @@ SMALL = {"bucket_cap_mb": 0.002}
         (3, torch.float32, False, {"bucket_elements": 300}, SMALL | {"gradient_as_bucket_view": True}, (4,)),
         (3, torch.float32, True, {"scale": "l1"}, SMALL | {"find_unused_parameters": True}, ()),
         (2, torch.bfloat16, False, {"bucket_elements": 300}, SMALL, (8,)),
+        (2, torch.float32, False, {"freeze_step": "paper", "betas": (0.9, 0.5)}, SMALL, (4,)),
     ],
 )
 def test_every_step_is_that_of_one_bit_adam_to_the_bit(n, dtype, unused, options, ddp_options, nan_steps):
@@ -287,7 +289,7 @@ def misused(how, t_wrong):
         ("clipped", "a gradient was changed between backward"),
         ("scaled", "GradScaler can't be used with the hook"),
         ("saved", "backward\\(\\) has exchanged what step\\(\\) must apply"),
-        ("two backward passes", "put all but the last into no_sync"),
+        ("two backward passes", "put all but the last into no_sync.*make a new one and a new optimizer"),
         ("no backward", "step\\(\\) without gradients"),
     ],
 )
@@ -296,6 +298,38 @@ def test_misuse_is_refused_in_a_sentence(how, says, t_wrong):
     for message in WorkerPool.of(2).call(misused, how, t_wrong):
         assert re.search(says, message)
         assert "\n" not in message
+
+
+def after_two_backward_passes():
+    """Torch's DDP can't go on after an error in its backward pass; what is advised can."""
+    finals = []
+
+    def attached(network):
+        optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
+        model = DistributedDataParallel(network, **SMALL)
+        optimizer.attach(model)
+        return model, optimizer
+
+    for wrong in (False, True):
+        model, optimizer = attached(Network())
+        for t in range(1, STEPS + 1):
+            optimizer.zero_grad()
+            if wrong and t == FREEZE_STEP + 2:
+                saved = optimizer.state_dict()
+                backward(model, t)
+                with pytest.raises(RuntimeError, match="make a new one and a new optimizer, attach it and load"):
+                    backward(model, t)
+                model, optimizer = attached(model.module)
+                optimizer.load_state_dict(saved)
+                optimizer.zero_grad()
+            backward(model, t)
+            optimizer.step()
+        finals.append(state_of(optimizer))
+    return equal(*finals)
+
+
+def test_what_is_advised_after_two_backward_passes_works():
+    assert WorkerPool.of(2).call(after_two_backward_passes) == [True, True]
 
 
 def wrong_attachments():
