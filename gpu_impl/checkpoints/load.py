@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from gpu_impl.checkpoints.reader import Reader
-from gpu_impl.checkpoints.save import everyone_of, names_in
+from gpu_impl.checkpoints.save import check_arguments, everyone_of, names_in
 from gpu_impl.checkpoints.together import Together
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.flat_params import local
@@ -40,12 +40,14 @@ def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, 
         The ``extra`` that this rank saved; rank 0's on a rank that did not exist then.
 
     Raises:
-        ValueError: there is no checkpoint, it is damaged, or it does not fit.
+        ValueError: there is no checkpoint, it is damaged, or it does not fit; or an argument is not what it should be.
+        FileNotFoundError: it was deleted while it was read; try again.
         OSError: the folder can't be read, or the nodes don't share it.
         KeyboardInterrupt: Ctrl-C; the other workers get a RuntimeError.
 
     In each case nothing is changed, on any worker.
     """
+    check_arguments("load_checkpoint", optimizer, model)
     everyone = everyone_of(optimizer, "load_checkpoint()")
 
     def read() -> tuple[dict[str, Any], dict[str, Any], Any, dict[str, Any]]:

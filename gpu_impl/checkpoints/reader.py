@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +89,17 @@ def _digest(body: dict[str, Any]) -> int:
 def plain_errors() -> Iterator[None]:
     """Around calls of ``torch.distributed.checkpoint``: its exceptions are BaseExceptions that print a trace each.
 
+    What it logs about a file that is missing, two traces more, is left out.
+
     Raises:
         OSError: what the first rank that failed says, in one line.
         KeyboardInterrupt: it was one.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ExitStack() as stack:
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one rank reads by itself on purpose
+        root = logging.getLogger()  # where torch writes to
+        root.addFilter(_is_not_of_the_loader)
+        stack.callback(root.removeFilter, _is_not_of_the_loader)
         try:
             yield
         except CheckpointException as error:
@@ -103,6 +109,10 @@ def plain_errors() -> Iterator[None]:
                     raise reason from None
             lines = str(reasons[0]).splitlines() or [type(reasons[0]).__name__]
             raise OSError(f"rank {next(iter(error.failures))}: {lines[0][:200]}") from error
+
+
+def _is_not_of_the_loader(record: logging.LogRecord) -> bool:
+    return record.module != state_dict_loader.__name__.rpartition(".")[2]
 
 
 class Reader:
@@ -115,22 +125,25 @@ class Reader:
 
     Raises:
         ValueError: there is none, or it is damaged or incomplete.
+        FileNotFoundError: it was deleted meanwhile. So do the methods.
     """
 
     def __init__(self, folder: Path) -> None:
         data = latest_checkpoint(folder)
         if data is None:
             raise ValueError(f"there is no checkpoint in {folder}")
-        self.data, self.manifest = data, _read_manifest(data)
-        plain = self._file(PLAIN)
-        self._file(INDEX)
-        self.plain: dict[str, Any] = unpacked(plain)
-        self.kinds = FileSystemReader(self.data).read_metadata().state_dict_metadata
+        with told_if_gone(data):
+            self.data, self.manifest = data, _read_manifest(data)
+            plain = self._file(PLAIN)
+            self._file(INDEX)
+            self.plain: dict[str, Any] = unpacked(plain)
+            self.kinds = FileSystemReader(self.data).read_metadata().state_dict_metadata
 
     def extra(self, rank: int) -> Any:
         """What this rank gave to be kept; rank 0's for a rank that did not exist then."""
         name = extra_name(rank)
-        return unpacked(self._file(name if name in self.manifest["files"] else extra_name(0)))
+        with told_if_gone(self.data):
+            return unpacked(self._file(name if name in self.manifest["files"] else extra_name(0)))
 
     def _file(self, name: str) -> bytes:
         try:
@@ -165,8 +178,10 @@ class Reader:
 
     def _read(self, key: str, target: Tensor) -> None:
         try:
-            with plain_errors():
+            with told_if_gone(self.data), plain_errors():
                 state_dict_loader.load({key: target}, checkpoint_id=self.data, no_dist=True)
+        except FileNotFoundError:
+            raise
         except OSError as error:
             raise ValueError(f"the checkpoint is damaged: {key} can't be read ({error})") from error
 
@@ -185,6 +200,24 @@ class Reader:
                 part = part.narrow(axis, start, size)
             if checksum([part]) not in written:
                 raise ValueError(f"the checkpoint is damaged: {key} is not what was written")
+
+
+@contextmanager
+def told_if_gone(data: Path) -> Iterator[None]:
+    """Around reading the checkpoint ``data``. A deletion begins with its manifest.
+
+    Raises:
+        FileNotFoundError: reading failed, and the manifest is gone.
+    """
+    try:
+        yield
+    except (OSError, ValueError):
+        if (data / MANIFEST).exists():
+            raise
+        raise FileNotFoundError(
+            f"{data} is gone: it was deleted while it was read, as a job does that saves there and keeps few; try "
+            "again, or let that job keep more (keep=)"
+        ) from None
 
 
 def _read_manifest(data: Path) -> dict[str, Any]:

@@ -61,12 +61,7 @@ def save_checkpoint(
     """
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
-    if not isinstance(optimizer, OneBitOptimizer):
-        raise ValueError(
-            f"save_checkpoint(folder, optimizer, model) takes a OneBitAdam, got {type(optimizer).__name__}"
-        )
-    if model is not None and not isinstance(model, nn.Module):
-        raise ValueError(f"model must be a torch.nn.Module or None, got {type(model).__name__}")
+    check_arguments("save_checkpoint", optimizer, model)
     with Together(everyone_of(optimizer, "save_checkpoint()")) as together:
         contents = _contents(optimizer, model, extra, together)
         _write(Path(folder), optimizer.run, contents, keep, together)
@@ -165,6 +160,19 @@ def _write(folder: Path, run: Run, contents: _Contents, keep: int, together: Tog
         raise
 
 
+def check_arguments(call: str, optimizer: Any, model: Any) -> None:
+    """Whether they are what they should be.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if not isinstance(optimizer, OneBitOptimizer):
+        raise ValueError(f"{call}(folder, optimizer, model) takes a OneBitAdam, got {type(optimizer).__name__}")
+    if model is not None and not isinstance(model, nn.Module):
+        hint = ": give the model itself" if isinstance(model, dict) else ""
+        raise ValueError(f"model must be a torch.nn.Module or None, got {type(model).__name__}{hint}")
+
+
 def everyone_of(optimizer: OneBitOptimizer, occasion: str) -> Collectives:
     """All who save together, once they have come: the workers, and with a sharded model those of all shards.
 
@@ -172,7 +180,11 @@ def everyone_of(optimizer: OneBitOptimizer, occasion: str) -> Collectives:
         WorkersDisagreeError: another worker calls something else.
     """
     optimizer.meet(occasion)
-    return Collectives() if shard_of(optimizer.param_groups) else optimizer.collectives
+    if not shard_of(optimizer.param_groups):
+        return optimizer.collectives
+    everyone = Collectives()
+    everyone.where = f" of {occasion}"
+    return everyone
 
 
 def is_empty_row(name: str, value: Tensor) -> bool:

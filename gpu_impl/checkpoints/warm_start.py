@@ -29,6 +29,10 @@ def warm_start(optimizer: OneBitOptimizer, adam_state_dict: Mapping[str, Any]) -
         ValueError: the state is of another kind or of other parameters, or no state that Adam can be in.
         RuntimeError: ``optimizer`` has taken a step.
     """
+    if not isinstance(optimizer, OneBitOptimizer):
+        raise ValueError(
+            f"warm_start(optimizer, adam_state_dict) takes a OneBitAdam first, got {type(optimizer).__name__}"
+        )
     run = optimizer.run
     if run.calls:
         raise RuntimeError("warm_start is for an optimizer that has taken no step yet")

@@ -45,6 +45,7 @@ def meet(run: Run, occasion: str) -> None:
     Raises:
         WorkersDisagreeError: another worker is about to do something else.
     """
+    run.collectives.where = f" of {occasion}"
     if run.collectives.size > 1:
         counted = run.collectives.bytes_sent
         run.collectives.table(torch.tensor([0.0, ASKS, 0.0], dtype=torch.float64, device=run.device))

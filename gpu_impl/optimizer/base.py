@@ -19,9 +19,10 @@ from gpu_impl.optimizer.clipping import ClippingWatch
 from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.ddp import refuse_double_average, wrapped_so_far
 from gpu_impl.optimizer.numbers import Numbers
+from gpu_impl.optimizer.replaced import refuse_replaced, replaced_so_far
 from gpu_impl.optimizer.resize import resized
 from gpu_impl.optimizer.run import Phase, Run
-from gpu_impl.optimizer.settings import Settings, check_group, check_surroundings
+from gpu_impl.optimizer.settings import Settings, check_group, check_surroundings, refuse_settings
 from gpu_impl.optimizer.sharding import shard_groups
 from gpu_impl.optimizer.shared_memory import check_memory
 from gpu_impl.optimizer.state import (
@@ -117,7 +118,7 @@ class OneBitOptimizer(Optimizer, Joinable):
     def _begin(self, settings: Settings, backend: str, process_group: dist.ProcessGroup | None) -> None:
         self.run = Run(settings, backend, process_group)
         self._numbers, self._clipping, self._agreed = Numbers(), ClippingWatch(), False
-        self._wrapped = -1
+        self._looked = (-1, -1)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group: until the freeze, or at any time with ``non_freeze=True``; its m and v begin at 0.
@@ -133,6 +134,7 @@ class OneBitOptimizer(Optimizer, Joinable):
             )
         super().add_param_group(param_group)
         try:
+            refuse_settings(self.param_groups[-1])
             check_group(self.param_groups[-1])
             check_memory(param for group in self.param_groups for param in group["params"])
         except (TypeError, ValueError):
@@ -151,9 +153,10 @@ class OneBitOptimizer(Optimizer, Joinable):
         self._numbers.check_values(run)
         if run.take_over():
             self._numbers.check_values(run)
-        if self._wrapped != wrapped_so_far() or not self._agreed:
+        if self._looked != (seen := (wrapped_so_far(), replaced_so_far())) or not self._agreed:
+            refuse_replaced(all_params(run))
             refuse_double_average(all_params(run))
-            self._wrapped = wrapped_so_far()
+            self._looked = seen
         if not self._agreed:
             self._clipping.watch(param for param in all_params(run) if param.requires_grad)
             run.shards = shard_groups(self.param_groups, run.process_group)

@@ -119,7 +119,7 @@ class Collectives:
         """Every worker's ``value``, which is pickled: for rare, small things; not counted."""
         values = [value] * self.size
         if self.size > 1:
-            told("exchange of settings", dist.all_gather_object, values, value, group=self.group)
+            told("exchange" + self.where, dist.all_gather_object, values, value, group=self.group)
         return values
 
 

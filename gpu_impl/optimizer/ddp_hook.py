@@ -236,7 +236,10 @@ class HookedOneBitAdam(OneBitOptimizer):
 
     def _open_inboxes(self) -> None:
         run = self.run
-        self._refuse_early()
+        self._refuse_early(
+            "; torch's DistributedDataParallel can't be used after an error in its backward pass: make a new one and a "
+            "new optimizer, attach it and load a checkpoint"
+        )
         self._prepare()
         if not self._agreed:
             agree(run.collectives, facts_of(run))
@@ -333,12 +336,12 @@ class HookedOneBitAdam(OneBitOptimizer):
 
     # --- between the two ---
 
-    def _refuse_early(self) -> None:
+    def _refuse_early(self, consequence: str = "") -> None:
         self.run.check_whole()
         if self._is_applicable is not None:
             raise RuntimeError(
                 "backward() has exchanged what step() must apply before anything else; of several backward passes in a "
-                "step, put all but the last into no_sync()"
+                f"step, put all but the last into no_sync(){consequence}"
             )
 
     def state_dict(self) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from gpu_impl.kernels.arguments import FLOATS, FROZEN_DTYPES, check_beta, check_
 from gpu_impl.kernels.select import BACKENDS
 
 COMPRESS = ("momentum", "update")
+"""What can be compressed [C12]."""
+
 SMALLEST, LARGEST = 2.0**-149, torch.finfo(torch.float32).max
 """Of the numbers above 0 that the kernels can hold."""
-"""What can be compressed [C12]."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,20 @@ def check_surroundings(backend: Any, process_group: Any) -> None:
             f"process_group must be a torch.distributed.ProcessGroup, as new_group() gives it, or None; got "
             f"{process_group!r}"
         )
+
+
+def refuse_settings(group: Mapping[str, Any]) -> None:
+    """Look for what holds for the whole run in a parameter group, where nobody would read it.
+
+    Raises:
+        ValueError: it is there.
+    """
+    for name in (*Settings.__dataclass_fields__, "backend", "process_group"):
+        if name in group:
+            raise ValueError(
+                f"{name} holds for all parameter groups: take it out of the group and give it to the optimizer, as in "
+                f"OneBitAdam(groups, {name}={group[name]!r})"
+            )
 
 
 def check_group(group: Mapping[str, Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import resource
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -79,20 +81,65 @@ def wrong_arguments(folder):
     params, optimizer = run_of(6)
     said = []
     for arguments in ((params, optimizer), (optimizer, params.state_dict()), (optimizer, model(seed=1))):
-        try:
-            save_checkpoint(folder, *arguments)
-        except ValueError as error:
-            said.append(str(error))
+        for call in (save_checkpoint, load_checkpoint):
+            try:
+                call(folder, *arguments)
+            except ValueError as error:
+                said.append(str(error))
     return said
 
 
 def test_what_is_no_model_and_no_optimizer_is_refused(tmp_path):
     for said in pool(2).call(wrong_arguments, tmp_path / "run"):
-        assert len(said) == 3
-        assert "takes a OneBitAdam" in said[0]
-        assert "must be a torch.nn.Module" in said[1]
-        assert "not the model that it trains" in said[2]
+        assert len(said) == 6
+        assert said[0] == "save_checkpoint(folder, optimizer, model) takes a OneBitAdam, got ParameterList"
+        assert said[1] == "load_checkpoint(folder, optimizer, model) takes a OneBitAdam, got ParameterList"
+        assert said[2] == "model must be a torch.nn.Module or None, got OrderedDict: give the model itself"
+        assert said[2] == said[3]
+        assert "not the model that it trains" in said[4]
+        assert "there is no checkpoint in" in said[5]
     assert checkpoints(tmp_path / "run") == []
+
+
+def load_what_is_deleted_meanwhile(folder, before):
+    """Rank 1 finds the checkpoint, and the job that saves there deletes it before ``before``."""
+    import gpu_impl.checkpoints.reader as module
+
+    params, optimizer = run_of(6)
+    save_checkpoint(folder, optimizer, params)
+    owner, name = (module, before) if hasattr(module, before) else (module.Reader, before)
+    original = getattr(owner, name)
+
+    def deleted_first(*arguments, **keywords):
+        for path in Path(folder).glob("checkpoint-*"):
+            (path / "checkpoint.json").rename(path / "deleted")
+            shutil.rmtree(path)
+        return original(*arguments, **keywords)
+
+    logged = []
+    handler = logging.Handler()
+    handler.emit = logged.append
+    logging.getLogger().addHandler(handler)
+    if dist.get_rank() == 1:
+        setattr(owner, name, deleted_first)
+    try:
+        load_checkpoint(folder, optimizer, params)
+    except (OSError, ValueError) as error:
+        return str(error), isinstance(error, FileNotFoundError), len(logged), optimizer.steps
+    finally:
+        setattr(owner, name, original)
+        logging.getLogger().removeHandler(handler)
+    return "nothing", False, len(logged), optimizer.steps
+
+
+@pytest.mark.parametrize("before", ["_read_manifest", "_file", "_read", "extra"])
+def test_a_checkpoint_that_is_deleted_while_it_is_read_is_gone_not_damaged(before, tmp_path):
+    other, there = pool(2).call(load_what_is_deleted_meanwhile, tmp_path, before)
+    assert "is gone: it was deleted while it was read" in there[0]
+    assert "try again" in there[0]
+    assert there[1:] == (True, 0, 6), "no traces in the log, and nothing has changed"
+    assert "is gone" in other[0] or "there is no checkpoint" in other[0], "as rank 0 finds it"
+    assert other[2:] == (0, 6)
 
 
 def two_optimizers(folder):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 import torch
 from optimizer_support import model, new, pool
 from torch import distributed as dist
 from torch import nn
+
+from gpu_impl import OneBitAdam
 
 
 @pytest.mark.parametrize("backend", ["foo", "", None, 3, "Auto"])
@@ -80,3 +85,39 @@ def test_slices_of_one_tensor_that_do_not_meet_are_trained(name):
 def test_an_expanded_parameter_is_refused():
     with pytest.raises(ValueError, match="parameter 0 is expanded"):
         new([nn.Parameter(torch.zeros(1).expand(5))])
+
+
+OF_THE_RUN = {
+    "freeze_step": 3,
+    "scale": "l1",
+    "max_grad_norm": 1.0,
+    "variance_floor": 0.0,
+    "bias_correction": True,
+    "lr_warmup_steps": 5,
+    "bucket_elements": 100,
+    "compress": "update",
+    "scale_block": 64,
+    "frozen_dtype": "bfloat16",
+    "backend": "cpu",
+    "process_group": None,
+}
+
+
+@pytest.mark.parametrize("name", OF_THE_RUN)
+def test_what_holds_for_the_run_is_refused_in_a_group(name):
+    """It was taken and had no effect."""
+    params = list(model())
+    group = {"params": params[:1], name: OF_THE_RUN[name]}
+    says = re.escape(f"give it to the optimizer, as in OneBitAdam(groups, {name}={OF_THE_RUN[name]!r})")
+    with pytest.raises(ValueError, match=f"{name} holds for all parameter groups.*{says}"):
+        new([{"params": params[1:]}, group])
+    optimizer = new(params[1:])
+    with pytest.raises(ValueError, match=says):
+        optimizer.add_param_group(group)
+    assert len(optimizer.param_groups) == 1
+    new([{"params": params, "initial_lr": 0.1, "name": "all"}])  # of schedulers and users
+    assert set(inspect.signature(OneBitAdam).parameters) - set(group_names()) - {"params"} == set(OF_THE_RUN)
+
+
+def group_names():
+    return [name for name in new(model()).param_groups[0] if name not in ("params", "onebit")]

@@ -287,7 +287,7 @@ def misused(how, t_wrong):
         ("clipped", "a gradient was changed between backward"),
         ("scaled", "GradScaler can't be used with the hook"),
         ("saved", "backward\\(\\) has exchanged what step\\(\\) must apply"),
-        ("two backward passes", "put all but the last into no_sync"),
+        ("two backward passes", "put all but the last into no_sync.*make a new one and a new optimizer"),
         ("no backward", "step\\(\\) without gradients"),
     ],
 )
@@ -296,6 +296,36 @@ def test_misuse_is_refused_in_a_sentence(how, says, t_wrong):
     for message in WorkerPool.of(2).call(misused, how, t_wrong):
         assert re.search(says, message)
         assert "\n" not in message
+
+
+def after_two_backward_passes():
+    """Torch's DDP can't go on after an error in its backward pass; what is advised can."""
+    finals = []
+    for wrong in (False, True):
+        network = Network()
+        optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
+        model = DistributedDataParallel(network, **SMALL)
+        optimizer.attach(model)
+        for t in range(1, STEPS + 1):
+            optimizer.zero_grad()
+            if wrong and t == FREEZE_STEP + 2:
+                saved = optimizer.state_dict()
+                backward(model, t)
+                with pytest.raises(RuntimeError, match="make a new one and a new optimizer, attach it and load"):
+                    backward(model, t)
+                model = DistributedDataParallel(network, **SMALL)
+                optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
+                optimizer.attach(model)
+                optimizer.load_state_dict(saved)
+                optimizer.zero_grad()
+            backward(model, t)
+            optimizer.step()
+        finals.append(state_of(optimizer))
+    return equal(*finals)
+
+
+def test_what_is_advised_after_two_backward_passes_works():
+    assert WorkerPool.of(2).call(after_two_backward_passes) == [True, True]
 
 
 def wrong_attachments():

@@ -144,6 +144,8 @@ def test_what_is_no_adam_is_refused():
     train(params, used, [1], rank=0)
     with pytest.raises(RuntimeError, match="has taken no step yet"):
         warm_start(used, torch.optim.AdamW(params).state_dict())
+    with pytest.raises(ValueError, match="takes a OneBitAdam first, got AdamW"):
+        warm_start(torch.optim.AdamW(params), stepped(ADAM))
 
 
 # --- DeepSpeed ---

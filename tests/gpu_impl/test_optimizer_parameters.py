@@ -148,7 +148,7 @@ def test_groups_and_dtypes_have_buckets_of_their_own():
 
 
 def repoint(dtype):
-    """New values by load_state_dict, by ``.data``, by ``assign``: the optimizer goes on from them."""
+    """New values by load_state_dict, by ``.data``, by ``copy_``: the optimizer goes on from them."""
     params, direct = model(dtype), model(dtype)
     first, second = new(params), new(direct)
     results = []
@@ -212,3 +212,38 @@ def test_groups_join_during_the_warm_up_only():
         assert same
         assert groups == 2
         assert "can't join after the freeze (step 6)" in message
+
+
+def replaced(how):
+    """What is said in the step after a model got new objects for its parameters."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2))
+    optimizer = new(net.parameters())
+    for t in range(1, 4):
+        optimizer.zero_grad()
+        net(torch.ones(6) * t).sum().backward()
+        optimizer.step()
+        if t == 2 and how == "assigned":
+            net.load_state_dict({name: value.clone() for name, value in net.state_dict().items()}, assign=True)
+        if t == 2 and how == "one by hand":
+            net[1].bias = nn.Parameter(torch.ones(2))
+        if t == 2 and how == "and back":
+            kept, net[1].bias = net[1].bias, nn.Parameter(torch.ones(2))
+            net[1].bias = kept
+        if t == 2 and how == "and given":
+            net[1].bias = nn.Parameter(torch.ones(2))
+            optimizer.add_param_group({"params": [net[1].bias]})
+        if t == 2 and how == "tied":
+            net[1].bias = nn.Parameter(torch.ones(2), requires_grad=False)
+
+
+@pytest.mark.parametrize(("how", "what"), [("assigned", "weight"), ("one by hand", "bias")])
+def test_a_parameter_that_was_replaced_by_a_new_object_is_told(how, what):
+    """The optimizer went on with the old ones, and the model was never trained again."""
+    with pytest.raises(RuntimeError, match=f"{what} of a Linear is another object than the parameter that this"):
+        replaced(how)
+
+
+@pytest.mark.parametrize("how", ["nothing", "and back", "and given", "tied"])
+def test_what_leaves_nothing_untrained_is_not_refused(how):
+    replaced(how)
