@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from test_ddp_hook import HYPER, SMALL, STEPS, Network, backward, equal, state_of
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_impl import OneBitAdam
 from gpu_impl.harness.worker_pool import WorkerPool
 from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam
-from tests.gpu_impl.test_ddp_hook import HYPER, SMALL, STEPS, Network, backward, equal, state_of
 
 
 def groups_of(network, how):
