@@ -6,9 +6,12 @@ left out where they are below a thousandth of a byte an element; scales of block
 
 from __future__ import annotations
 
+from gpu_impl.benchmarks.form import Form
+
 BITS = 1 / 8
 STATE = 4  # float32
 SCALE = 4
+PUBLISHED = Form()
 
 
 def byte_floor(
@@ -17,9 +20,7 @@ def byte_floor(
     *,
     grad_bytes: int = 4,
     param_bytes: int = 4,
-    scale_block: int | None = None,
-    in_updates: bool = False,
-    frozen_bytes: int = 4,
+    form: Form = PUBLISHED,
 ) -> float:
     """Bytes an element of D of one worker's share of a kernel.
 
@@ -29,21 +30,19 @@ def byte_floor(
         n_workers: N.
         grad_bytes: 2 or 4.
         param_bytes: 2 or 4.
-        scale_block: B, or None.
-        frozen_bytes: of P, 4 or 2 [C14].
-        in_updates: the update form [C12], in which compress reads P and apply does not.
+        form: of the algorithm.
 
     Raises:
         ValueError: unknown kernel.
     """
-    scale = SCALE / scale_block if scale_block else 0.0  # of one message, an element
+    scale = SCALE / form.scale_block if form.scale_block else 0.0  # of one message, an element
     compress = grad_bytes + 2 * STATE + 2 * BITS + 4 * scale  # R g, u, s, m-bar bits, S; W u, s, bits and s
     server = BITS + scale + (2 * STATE + BITS + 3 * scale) / n_workers  # on D/N: R N bits and s, w, S; W w, S, bits, S
     apply = BITS + scale + 2 * param_bytes  # R m-bar bits, S, x; W x
-    if in_updates:
-        compress += frozen_bytes  # R P
+    if form.in_updates:
+        compress += form.dtype.itemsize  # R P
     else:
-        apply += frozen_bytes
+        apply += form.dtype.itemsize
     floors = {
         "copy": 2 * STATE,
         "scale_in_place": 2 * STATE,

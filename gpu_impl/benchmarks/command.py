@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gpu_impl.benchmarks.form import CompressOption, Form, FrozenDtypeOption, ScaleBlockOption
 from gpu_impl.benchmarks.measure import Row, measure
 from gpu_impl.benchmarks.roofline import draw_roofline
 from gpu_impl.benchmarks.rungs import RUNGS
@@ -34,6 +35,9 @@ def kernels(
     backend: Annotated[list[str] | None, typer.Option(help="Backend; repeat for several. Default: all here.")] = None,
     grad: Annotated[str, typer.Option(metavar="float32|bfloat16|float16", help="Gradient dtype.")] = "float32",
     rounds: Annotated[int, typer.Option(min=1, help="Timed rounds; the median counts.")] = 9,
+    compress: CompressOption = "momentum",
+    scale_block: ScaleBlockOption = None,
+    frozen_dtype: FrozenDtypeOption = "float32",
     peers: Annotated[bool, typer.Option(help="Time torch's Adam and DeepSpeed beside.")] = True,
     cpu_time: Annotated[
         bool, typer.Option("--cpu-time", help="Count CPU time, on one thread: for a machine that others use too.")
@@ -52,7 +56,7 @@ def kernels(
         raise typer.BadParameter(f"--workers must be at least 1, got {min(n_list)}")
     if grad not in GRAD_DTYPES:
         raise typer.BadParameter(f"--grad must be one of {', '.join(GRAD_DTYPES)}; got {grad!r}")
-    names = _backends(backend, where)
+    names, form = _backends(backend, where), Form.from_options(compress, scale_block, frozen_dtype)
     if cpu_time:
         torch.set_num_threads(1)
 
@@ -61,13 +65,12 @@ def kernels(
     for dim, n in product(dims, n_list):
         try:
             with console.status(f"D = {dim:,}, N = {n}"):
-                new, absent = measure(
-                    dim, n, names, where, grad_dtype=GRAD_DTYPES[grad], rounds=rounds, peers=peers, cpu_time=cpu_time
-                )
+                options = {"grad_dtype": GRAD_DTYPES[grad], "rounds": rounds, "peers": peers, "cpu_time": cpu_time}
+                new, absent = measure(dim, n, names, where, form=form, **options)
         except MemoryError as error:
             console.print(f"D = {dim:,}, N = {n} {error}", highlight=False)
             continue
-        console.print(table_of(new))
+        console.print(table_of(new, form))
         for name, reason in absent.items():
             console.print(f"{name.replace('/', ', ')}: {reason}", highlight=False)
         rows += new
@@ -86,10 +89,10 @@ def kernels(
             raise typer.BadParameter(f"--picture: {error}") from None
 
 
-def table_of(rows: Sequence[Row]) -> Table:
+def table_of(rows: Sequence[Row], form: Form) -> Table:
     """One D and one N on screen."""
     base = next(row for row in rows if row.kernel == "scale_in_place")
-    title = f"D = {base.dim:,}, N = {base.n_workers}; in place {base.gigabytes_per_second:.1f} GB/s"
+    title = f"D = {base.dim:,}, N = {base.n_workers}; {form}; in place {base.gigabytes_per_second:.1f} GB/s"
     table = Table("kernel", "backend", "time", "floor B/element", "spent B/element", "ratio", title=title)
     for row in rows:
         table.add_row(

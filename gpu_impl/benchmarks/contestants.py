@@ -16,12 +16,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gpu_impl.benchmarks.byte_floor import PUBLISHED
 from gpu_impl.benchmarks.deepspeed_package import NOT_INSTALLED, DeepSpeedPackage, deepspeed_python
+from gpu_impl.benchmarks.form import Form
 from gpu_impl.benchmarks.peers import Buffers, DeepSpeedSequence, torch_adam
 from gpu_impl.benchmarks.rungs import rung
 from gpu_impl.kernels.backend import Backend
 from gpu_impl.kernels.flat_buffer import flat_buffer, gives_huge_pages
 from gpu_impl.kernels.layout import Layout, scales_of
+from gpu_impl.kernels.marks import live_counts
 from gpu_impl.kernels.state import Exchange, ServerState, WorkerState
 from gpu_impl.kernels.step_scalars import step_scalars
 
@@ -29,6 +32,7 @@ KERNELS = ("compress", "server", "apply", "step", "adam", "gradient_norm")
 
 MEMORY = {
     "our buffers": (25, 0),
+    "P in bfloat16": (2, 0),
     "ordinary pages": (16, 0),
     "torch": (0, 46),
     "torch.optim foreach": (0, 5),
@@ -38,6 +42,21 @@ MEMORY = {
 """Bytes an element that are kept, and that come and go during a call: resident memory at D >= 2^24, rounded up."""
 
 Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Share:
+    """One worker's share of a step.
+
+    Attributes:
+        n_workers: N.
+        form: of the algorithm.
+        preconditioner: P (D,) of the form's dtype.
+    """
+
+    n_workers: int
+    form: Form
+    preconditioner: Tensor
 
 
 @dataclass
@@ -62,13 +81,19 @@ class Contestants:
         self.kept, self.temporaries = kept, temporaries
         return True
 
-    def enter_backends(self, names: Sequence[str], buffers: Buffers, n_workers: int) -> None:
+    def enter_backends(self, names: Sequence[str], buffers: Buffers, share: Share) -> None:
         """All kernels of these backends."""
-        device = buffers.params.device
         for name in names:
-            if self.fits(name, f"step/{name}"):
-                for kernel, call in kernel_calls(rung(name, device), buffers, n_workers).items():
-                    self.calls[f"{kernel}/{name}"] = call
+            if not self.fits(name, f"step/{name}"):
+                continue
+            backend = rung(name, buffers.params.device)
+            try:
+                backend.check_extensions(**share.form.as_dict())
+            except ValueError as error:
+                self.missing[f"step/{name}"] = f"left out: {error}"
+                continue
+            for kernel, call in kernel_calls(backend, buffers, share).items():
+                self.calls[f"{kernel}/{name}"] = call
 
     def enter_peers(self, ours: Buffers, n_workers: int, stack: ExitStack) -> None:
         """Torch's Adam and DeepSpeed's 1-bit Adam."""
@@ -117,24 +142,28 @@ def contestants(
     grad_dtype: torch.dtype,
     peers: bool,
     stack: ExitStack,
+    form: Form = PUBLISHED,
 ) -> Contestants:
-    """All that can run here; ``stack`` ends the processes that were started.
+    """All that can run here; ``stack`` ends the processes that were started. Peers compute what they always do.
 
     Raises:
         MemoryError: our own buffers don't fit.
     """
     found = Contestants(dim, free_memory(device))
-    if not found.fits("our buffers"):
+    is_narrow = form.dtype != torch.float32
+    if not found.fits("our buffers") or (is_narrow and not found.fits("P in bfloat16")):
         raise MemoryError(found.missing[""])
     torch.manual_seed(0)
     ours = make_buffers(dim, device, grad_dtype, flat_buffer)
+    frozen = flat_buffer(dim, form.dtype, device).copy_(ours.variance) if is_narrow else ours.variance
+    share = Share(n_workers, form, frozen)
     target = flat_buffer(dim, device=device)
     found.calls["copy/torch"] = lambda: target.copy_(ours.params)
     found.calls["scale_in_place/torch"] = lambda: target.mul_(1.0)
-    found.enter_backends([name for name in backends if name != "torch"], ours, n_workers)
+    found.enter_backends([name for name in backends if name != "torch"], ours, share)
     if peers:
         found.enter_peers(ours, n_workers, stack)
-    found.enter_backends([name for name in backends if name == "torch"], ours, n_workers)  # needs most memory
+    found.enter_backends([name for name in backends if name == "torch"], ours, share)  # needs most memory
     return found
 
 
@@ -160,31 +189,32 @@ def make_buffers(dim: int, device: torch.device, grad_dtype: torch.dtype, new: C
     )
 
 
-def kernel_calls(backend: Backend, buffers: Buffers, n_workers: int) -> dict[str, Callable[[], object]]:
+def kernel_calls(backend: Backend, buffers: Buffers, share: Share) -> dict[str, Callable[[], object]]:
     """The kernels on one worker's share, as functions without arguments; buffers as in a run."""
     dim, device = buffers.params.shape[0], buffers.params.device
-    layout = Layout(dim, n_workers)
+    layout = Layout(dim, share.n_workers, share.form.scale_block)
+    to_compress, to_apply = (share.preconditioner, None) if share.form.in_updates else (None, share.preconditioner)
     shared, message, received = (flat_message(layout, device) for _ in range(3))
     shared.random_(0, 256)
-    scales_of(shared).fill_(0.5)
+    scales_of(shared, layout.n_blocks).fill_(0.5)
     received.copy_(shared)
-    live = torch.tensor([layout.part_dim(j) for j in range(n_workers)], device=device)
+    live = live_counts(buffers.momentum, layout)
     exchange = Exchange(layout, live, message, received, layout.message(device)[0], shared)
     ignored = torch.zeros(1, dtype=torch.int64, device=device)
-    worker = WorkerState(buffers.momentum, torch.full((1,), 0.5, device=device), ignored)
+    worker = WorkerState(buffers.momentum, torch.full((layout.n_scales,), 0.5, device=device), ignored)
     w = flat_buffer(layout.part_dim(0), device=device).normal_()
-    state = ServerState(w, torch.full((1,), 0.5, device=device), chunk=0)
+    state = ServerState(w, torch.full((layout.n_blocks,), 0.5, device=device), chunk=0)
     norm = torch.zeros(1, dtype=torch.float64, device=device)
     scalars = step_scalars(1e-3, device=device)
 
     def compress() -> None:
-        backend.compress(buffers.grad, worker, exchange, scalars, beta1=0.9)
+        backend.compress(buffers.grad, worker, exchange, scalars, beta1=0.9, preconditioner=to_compress)
 
     def server() -> None:
         backend.server(state, exchange, scalars)
 
     def apply() -> None:
-        backend.apply(buffers.params, buffers.variance, exchange, scalars)
+        backend.apply(buffers.params, to_apply, exchange, scalars)
 
     def step() -> None:
         compress()

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from gpu_impl.benchmarks.byte_floor import byte_floor
+from gpu_impl.benchmarks.byte_floor import PUBLISHED, byte_floor
 from gpu_impl.benchmarks.contestants import contestants
+from gpu_impl.benchmarks.form import Form
+from gpu_impl.benchmarks.rungs import RUNGS
 from gpu_impl.benchmarks.timing import time_interleaved
 
 
@@ -28,6 +30,7 @@ class Row:
         spent_bytes: the time in bytes an element, at the bandwidth of in-place traffic in the same run, on our memory.
         ratio: spent_bytes / floor_bytes.
         gigabytes_per_second: floor_bytes moved, over the time.
+        compress, scale_block, frozen_dtype: the form that ours are timed in; peers have none.
     """
 
     dim: int
@@ -42,6 +45,9 @@ class Row:
     spent_bytes: float
     ratio: float
     gigabytes_per_second: float
+    compress: str = "momentum"
+    scale_block: int | None = None
+    frozen_dtype: str = "float32"
 
     def as_dict(self) -> dict[str, object]:
         """Columns and values."""
@@ -58,6 +64,7 @@ def measure(
     rounds: int = 9,
     peers: bool = True,
     cpu_time: bool = False,
+    form: Form = PUBLISHED,
 ) -> tuple[list[Row], dict[str, str]]:
     """All rows for one D and one N, timed interleaved; and who is missing ("kernel/backend"), with the reason.
 
@@ -65,7 +72,9 @@ def measure(
         MemoryError: not even our own buffers fit.
     """
     with ExitStack() as stack:
-        found = contestants(dim, n_workers, backends, device, grad_dtype=grad_dtype, peers=peers, stack=stack)
+        found = contestants(
+            dim, n_workers, backends, device, grad_dtype=grad_dtype, peers=peers, stack=stack, form=form
+        )
         samples = time_interleaved(found.calls, device, rounds, cpu_time=cpu_time)
 
     in_place = byte_floor("scale_in_place", n_workers) * dim / samples["scale_in_place/torch"].median
@@ -73,7 +82,8 @@ def measure(
     for name, sample in samples.items():
         kernel, backend = name.split("/", 1)
         grad_bytes = 4 if backend.startswith("torch.optim") else grad_dtype.itemsize
-        floor = byte_floor(kernel, n_workers, grad_bytes=grad_bytes)
+        own_form = form if backend in RUNGS else PUBLISHED
+        floor = byte_floor(kernel, n_workers, grad_bytes=grad_bytes, form=own_form)
         spent = sample.median * in_place / dim
         rows.append(
             Row(
@@ -89,6 +99,7 @@ def measure(
                 spent_bytes=spent,
                 ratio=spent / floor,
                 gigabytes_per_second=floor * dim / sample.median / 1e9,
+                **own_form.as_dict(),
             )
         )
     return rows, found.missing

@@ -3,7 +3,8 @@
 Every contestant takes an iteration in turn, again and again, in the same processes, so what disturbs the machine
 disturbs all alike: the ratios are what counts. CPU time leaves out what a process waits for, the network too. An
 iteration is zero_grad, forward, backward and step. The model is a dot product with fixed numbers: as little besides the
-optimizer as there can be.
+optimizer as there can be. In turn with them a buffer of as many numbers is read and written where it lies: by that
+bandwidth the time of a step is told in bytes, beside those that it must move.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Annotated, Any
@@ -24,8 +26,11 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from gpu_impl.benchmarks.byte_floor import PUBLISHED, byte_floor
+from gpu_impl.benchmarks.form import CompressOption, Form, FrozenDtypeOption, ScaleBlockOption
 from gpu_impl.benchmarks.timing import environment
 from gpu_impl.harness.worker_pool import WorkerPool
+from gpu_impl.kernels.flat_buffer import flat_buffer
 from gpu_impl.optimizer.ddp import leave_gradients_local
 from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam
 from gpu_impl.optimizer.one_bit_adam import OneBitAdam
@@ -44,7 +49,11 @@ LAYOUTS: dict[str, tuple[int, int, int]] = {
 """Parameter groups, tensors of each, elements of each."""
 
 BASE = "DDP, fused AdamW"
-CONTESTANTS = (BASE, "OneBitAdam", "DDP, OneBitAdam", "HookedOneBitAdam")
+HOOKED = "HookedOneBitAdam"
+CONTESTANTS = (BASE, "OneBitAdam", "DDP, OneBitAdam", HOOKED)
+IN_PLACE = "in place"
+SHORTEST = 1e-9
+"""Seconds; CPU time may stand still meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,10 @@ class Iteration:
         ratio: of seconds, to DDP with fused AdamW in the same run.
         step_seconds: median of the call of ``step`` alone.
         step_ratio: the same of these.
+        floor_bytes: bytes a parameter that ``step`` must move, the gradient's norm included; None where the exchange is
+            part of the backward pass.
+        spent_bytes: step_seconds in bytes a parameter, at the bandwidth of in-place traffic in the same run.
+        compress, scale_block, frozen_dtype: the form that ours are timed in.
     """
 
     layout: str
@@ -70,6 +83,11 @@ class Iteration:
     ratio: float
     step_seconds: float
     step_ratio: float
+    floor_bytes: float | None
+    spent_bytes: float
+    compress: str
+    scale_block: int | None
+    frozen_dtype: str
 
 
 class Dot(nn.Module):
@@ -86,7 +104,9 @@ class Dot(nn.Module):
         return torch.stack([tensor @ self.numbers for tensor in self.tensors]).sum()
 
 
-def contestant(name: str, layout: tuple[int, int, int], now: Callable[[], float] = perf_counter) -> Callable[[], float]:
+def contestant(
+    name: str, layout: tuple[int, int, int], now: Callable[[], float] = perf_counter, form: Form = PUBLISHED
+) -> Callable[[], float]:
     """A function that takes one iteration and gives the seconds of its ``step``."""
     n_groups, n_tensors, size = layout
     model = Dot(n_groups * n_tensors, size)
@@ -96,12 +116,12 @@ def contestant(name: str, layout: tuple[int, int, int], now: Callable[[], float]
     if name == BASE:
         module = DistributedDataParallel(model)
         optimizer: Any = torch.optim.AdamW(groups, lr=1e-6, fused=True)
-    elif name != "HookedOneBitAdam":
-        optimizer = OneBitAdam(groups, lr=1e-6, freeze_step=FREEZE_STEP)
+    elif name != HOOKED:
+        optimizer = OneBitAdam(groups, lr=1e-6, freeze_step=FREEZE_STEP, **form.as_dict())
         if name != "OneBitAdam":
             module = leave_gradients_local(DistributedDataParallel(model, gradient_as_bucket_view=True))
     else:
-        optimizer = HookedOneBitAdam(groups, lr=1e-6, freeze_step=FREEZE_STEP)
+        optimizer = HookedOneBitAdam(groups, lr=1e-6, freeze_step=FREEZE_STEP, **form.as_dict())
         module = DistributedDataParallel(model, gradient_as_bucket_view=True)
         optimizer.attach(module)
 
@@ -115,13 +135,25 @@ def contestant(name: str, layout: tuple[int, int, int], now: Callable[[], float]
     return iteration
 
 
+def in_place(layout: tuple[int, int, int], now: Callable[[], float]) -> Callable[[], float]:
+    """A function that reads and writes as many numbers as there are parameters, and gives the seconds."""
+    target = flat_buffer(prod(layout))
+
+    def call() -> float:
+        start = now()
+        target.mul_(1.0)
+        return now() - start
+
+    return call
+
+
 def race(
-    layout: tuple[int, int, int], rounds: int, threads: int, cpu_time: bool
+    layout: tuple[int, int, int], rounds: int, threads: int, cpu_time: bool, form: Form
 ) -> dict[str, list[tuple[float, float]]]:
     """Seconds of each iteration and of its step, by contestant; on one worker."""
     torch.set_num_threads(threads)
     now = process_time if cpu_time else perf_counter
-    runners = {name: contestant(name, layout, now) for name in CONTESTANTS}
+    runners = {IN_PLACE: in_place(layout, now), **{name: contestant(name, layout, now, form) for name in CONTESTANTS}}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in runners}
     for t in range(BEFORE + rounds):
         for name, iteration in runners.items():
@@ -133,12 +165,24 @@ def race(
     return times
 
 
-def measure(name: str, n_workers: int, rounds: int, threads: int = 1, *, cpu_time: bool = False) -> list[Iteration]:
+def step_floor(who: str, n_workers: int, form: Form) -> float | None:
+    """Bytes a parameter that a call of ``step`` must move."""
+    if who == BASE:
+        return byte_floor("adam", n_workers)
+    if who == HOOKED:
+        return None
+    return byte_floor("gradient_norm", n_workers) + byte_floor("step", n_workers, form=form)
+
+
+def measure(
+    name: str, n_workers: int, rounds: int, threads: int = 1, *, cpu_time: bool = False, form: Form = PUBLISHED
+) -> list[Iteration]:
     """One layout on ``n_workers`` processes."""
     with WorkerPool(n_workers, timeout=600.0) as pool:
-        times = pool.call(race, LAYOUTS[name], rounds, threads, cpu_time)[0]
-    whole = {who: sorted(seconds for seconds, _ in rows) for who, rows in times.items()}
+        times = pool.call(race, LAYOUTS[name], rounds, threads, cpu_time, form)[0]
     steps = {who: statistics.median(step for _, step in rows) for who, rows in times.items()}
+    bytes_a_second = byte_floor("scale_in_place", n_workers) / max(steps.pop(IN_PLACE), SHORTEST)
+    whole = {who: sorted(seconds for seconds, _ in times[who]) for who in steps}
     medians = {who: statistics.median(rows) for who, rows in whole.items()}
     return [
         Iteration(
@@ -151,6 +195,9 @@ def measure(name: str, n_workers: int, rounds: int, threads: int = 1, *, cpu_tim
             ratio=medians[who] / medians[BASE],
             step_seconds=steps[who],
             step_ratio=steps[who] / steps[BASE],
+            floor_bytes=step_floor(who, n_workers, form),
+            spent_bytes=steps[who] * bytes_a_second,
+            **form.as_dict(),
         )
         for who, rows in whole.items()
     ]
@@ -161,6 +208,9 @@ def training(
     layout: Annotated[list[str] | None, typer.Option(help="Layout; repeat for several. Default: all.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Timed iterations of each; the median counts.")] = 41,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each process.")] = 1,
+    compress: CompressOption = "momentum",
+    scale_block: ScaleBlockOption = None,
+    frozen_dtype: FrozenDtypeOption = "float32",
     cpu_time: Annotated[
         bool, typer.Option("--cpu-time", help="Count the process's CPU time: for a machine that others use too.")
     ] = False,
@@ -173,12 +223,13 @@ def training(
     for name in names:
         if name not in LAYOUTS:
             raise typer.BadParameter(f"--layout must be one of {', '.join(LAYOUTS)}; got {name!r}")
+    form = Form.from_options(compress, scale_block, frozen_dtype)
     console, rows, facts = Console(), list[Iteration](), environment(torch.device("cpu"))
     for name in names:
         for n in n_list:
             with console.status(f"{name}, N = {n}"):
-                new = measure(name, n, rounds, threads, cpu_time=cpu_time)
-            console.print(table_of(new))
+                new = measure(name, n, rounds, threads, cpu_time=cpu_time, form=form)
+            console.print(table_of(new, form))
             rows += new
             if json_file:  # after each, so that an interrupted run keeps what it has
                 write_atomically(
@@ -186,12 +237,26 @@ def training(
                 )
 
 
-def table_of(rows: list[Iteration]) -> Table:
+def table_of(rows: list[Iteration], form: Form) -> Table:
     """One layout and one N on screen."""
-    title = f"{rows[0].layout}, N = {rows[0].n_workers}"
-    table = Table("contestant", "iteration", "20 % to 80 %", "ratio", "step", "ratio", title=title)
+    title = f"{rows[0].layout}, N = {rows[0].n_workers}; {form}"
+    columns = (
+        "contestant",
+        "iteration",
+        "20 % to 80 %",
+        "ratio",
+        "step",
+        "ratio",
+        "floor B/parameter",
+        "spent",
+        "ratio",
+    )
+    table = Table(*columns, title=title)
     for row in rows:
         spread = f"{row.low * 1e3:.3f} to {row.high * 1e3:.3f}"
         times = (f"{row.seconds * 1e3:.3f} ms", spread, f"{row.ratio:.2f}")
-        table.add_row(row.contestant, *times, f"{row.step_seconds * 1e3:.3f} ms", f"{row.step_ratio:.2f}")
+        traffic = ("", "", "")
+        if row.floor_bytes is not None:
+            traffic = (f"{row.floor_bytes:.2f}", f"{row.spent_bytes:.1f}", f"{row.spent_bytes / row.floor_bytes:.2f}")
+        table.add_row(row.contestant, *times, f"{row.step_seconds * 1e3:.3f} ms", f"{row.step_ratio:.2f}", *traffic)
     return table

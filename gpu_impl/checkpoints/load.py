@@ -20,6 +20,7 @@ from gpu_impl.optimizer.resize import mean_of
 from gpu_impl.optimizer.sharding import shard_of
 from gpu_impl.optimizer.state import (
     IGNORED,
+    NORMS,
     SERVER,
     SERVER_ALL,
     WORKER,
@@ -92,7 +93,7 @@ def _own_state(reader: Reader, optimizer: OneBitOptimizer) -> dict[str, Any]:
         source = _Source(reader, params[number], f"optimizer/{number}/")
         names = set(reader.names_under(source.prefix))
         shared = {
-            name: source.read(name, like_param=name != "step")
+            name: source.read(name, like_param=name not in ("step", NORMS))
             for name in names
             if not name.startswith((WORKER, SERVER, IGNORED))
         }

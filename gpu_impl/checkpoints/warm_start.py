@@ -131,7 +131,6 @@ def start_facts(steps: int, n_workers: int, *, bias_correction: bool) -> dict[st
         "steps": steps,
         "skipped_steps": 0,
         "bytes_sent": 0,
-        "variance_norms": "[]",
         "bias_correction": bias_correction,
         "compress": "momentum",
         "frozen_dtype": "float32",

@@ -75,6 +75,7 @@ STEP = "step()"
 
 PARAMETER_VALUES = "the values of the parameters (a checksum)"
 SHARED_STATE = "variance and momentum (a checksum)"
+NORMS_OF_V = "norms of the variance (a checksum)"
 
 ADVICE = {
     PARAMETER_VALUES: "; before the first step send rank 0's to all, with torch.distributed.broadcast(p.data, "
@@ -118,4 +119,5 @@ def facts_of(run: Run) -> dict[str, Any]:
     if run.steps:
         shared = [(bucket.variance, bucket.momentum_D()) for _, bucket in run.pairs()]
         facts[SHARED_STATE] = checksum(tensor for pair in shared for tensor in pair)
+        facts[NORMS_OF_V] = checksum(run.freeze_rule.norms)
     return facts

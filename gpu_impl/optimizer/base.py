@@ -54,14 +54,15 @@ class OneBitOptimizer(Optimizer, Joinable):
         betas: (beta1, beta2), each in [0, 1).
         eps: > 0, added to the root of the variance.
         weight_decay: lambda >= 0, decoupled as in AdamW.
-        freeze_step: T_w >= 1, the last warm-up step, or "auto" [C10].
+        freeze_step: T_w >= 1, the last warm-up step; or a rule C10, "auto" (every parameter's v has settled) or
+            "paper" (as published).
         scale: "l2" or "l1" [C1].
         variance_floor: kappa >= 0 [C7].
         bias_correction: off as published [C5].
         max_grad_norm: clip all workers by one factor, from the root mean square of their norms [C9].
         process_group: the workers that average; None is the default group, or one worker without a group.
         backend: kernels: "auto", "cpu", "triton" or "torch".
-        lr_warmup_steps: "auto" does not freeze before this step.
+        lr_warmup_steps: no rule freezes before this step.
         compress: "momentum" as published, or "update": P m in place of m [C12]. Then m-bar and the errors of the
             state are in units of the update from the freeze on.
         scale_block: B, a multiple of 8: every B elements of a chunk share a scale, at workers and servers [C13]. None:

@@ -7,6 +7,7 @@ mean of v for the variance floor. A model in one bucket is the algorithm to the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -325,9 +326,14 @@ class Bucket:
         padding = self.flat.dim - self.flat.numel
         return int(is_marked(self.variance).sum()) - paused - padding
 
-    def variance_norm(self) -> Tensor:
-        """Norm ||v||_1 (1,) in float64, during the warm-up; what overflowed is left out."""
-        return torch.where(torch.isfinite(self.variance), self.variance, 0.0).sum(dtype=F64).view(1)
+    def variance_norms(self) -> Tensor:
+        """||v||_1 of each parameter (n,) in float64, during the warm-up; what overflowed is left out."""
+        starts = [slot.start for slot in self.flat.slots]  # v of the padding behind a slot is 0
+        parts = self.variance.split([end - start for start, end in pairwise([*starts, self.flat.dim])])
+        norms = torch.stack(torch._foreach_norm(parts, 1, dtype=F64))  # pyright: ignore[reportPrivateImportUsage]
+        for k in torch.isinf(norms).nonzero().flatten().tolist():
+            norms[k] = torch.where(torch.isfinite(parts[k]), parts[k], 0.0).sum(dtype=F64)
+        return norms
 
 
 def variance_of(preconditioner: Tensor, eps: float, correction: float, dtype: torch.dtype = F32) -> Tensor:

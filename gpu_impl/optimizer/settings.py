@@ -14,6 +14,7 @@ from torch.distributed.tensor import DTensor
 
 from gpu_impl.kernels.arguments import FLOATS, FROZEN_DTYPES, check_beta, check_scale, check_scale_block
 from gpu_impl.kernels.select import BACKENDS
+from gpu_impl.optimizer.freeze_rule import RULES
 
 COMPRESS = ("momentum", "update")
 """What can be compressed [C12]."""
@@ -42,8 +43,8 @@ class Settings:
     frozen_dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        if self.freeze_step != "auto":
-            _integer("freeze_step", self.freeze_step, 1, 'or "auto"')
+        if self.freeze_step not in RULES:
+            _integer("freeze_step", self.freeze_step, 1, ', "auto" or "paper"')
         check_scale(self.scale)
         _number("variance_floor", self.variance_floor)
         if not isinstance(self.bias_correction, bool):
@@ -52,16 +53,25 @@ class Settings:
             _number("max_grad_norm", self.max_grad_norm, strict=True)
         _integer("lr_warmup_steps", self.lr_warmup_steps, 0)
         _integer("bucket_elements", self.bucket_elements, 1)
-        if self.compress not in COMPRESS:
-            raise ValueError(f"compress must be 'momentum' or 'update', got {self.compress!r}")
-        check_scale_block(self.scale_block)
-        if self.frozen_dtype not in FROZEN_DTYPES:
-            raise ValueError(f"frozen_dtype must be 'float32' or 'bfloat16', got {self.frozen_dtype!r}")
+        check_form(self.compress, self.scale_block, self.frozen_dtype)
 
     @property
     def extensions(self) -> dict[str, Any]:
         """What the kernels must have beyond the published algorithm."""
         return {"compress": self.compress, "scale_block": self.scale_block, "frozen_dtype": self.frozen_dtype}
+
+
+def check_form(compress: Any, scale_block: Any, frozen_dtype: Any) -> None:
+    """Check what makes a form other than the published one [C12, C13, C14].
+
+    Raises:
+        ValueError: a value is not allowed.
+    """
+    if compress not in COMPRESS:
+        raise ValueError(f"compress must be 'momentum' or 'update', got {compress!r}")
+    check_scale_block(scale_block)
+    if frozen_dtype not in FROZEN_DTYPES:
+        raise ValueError(f"frozen_dtype must be 'float32' or 'bfloat16', got {frozen_dtype!r}")
 
 
 def check_surroundings(backend: Any, process_group: Any) -> None:
@@ -151,7 +161,7 @@ def _number(name: str, value: Any, *, strict: bool = False) -> None:
 
 def _integer(name: str, value: Any, minimum: int, extra: str = "") -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-        wanted = f"an integer >= {minimum}{' ' + extra if extra else ''}"
+        wanted = f"an integer >= {minimum}{extra}"
         raise ValueError(f"{name} must be {wanted}, got {value!r}{_hint(value)}")
 
 

@@ -6,12 +6,13 @@
     server_error_of_3     delta-bar where worker 3 serves, 0 elsewhere
     ignored_of_3          gradients of worker 3 that arrived at dead coordinates, with the first parameter of a bucket
     frozen                1 if the parameter is compressed, else 0
+    variance_norms        ||v||_1 after the last Delta + 1 steps, oldest first, where a rule ends the warm-up [C10]
     master                the float32 copy of a 16-bit parameter
 
-Each has the shape of its parameter, and is sharded like it. So ``torch.distributed.checkpoint`` saves, loads and
-reshards them, every worker's errors too, for their names differ. What is no tensor stands in every parameter group as
-``onebit``; there ``layout`` says which parameters lie in one buffer. Those have a state, whether they need a gradient
-at the moment or not.
+What has an element for each of a parameter's has its shape, and is sharded like it. So ``torch.distributed.checkpoint``
+saves, loads and reshards it, every worker's errors too, for their names differ. What is no tensor stands in every
+parameter group as ``onebit``; there ``layout`` says which parameters lie in one buffer. Those have a state, whether
+they need a gradient at the moment or not.
 
 Resuming is exact to the last bit [C11, L9]: the buffers are cut as they were, and the next step forms u from m-bar and
 the errors in floats, in the order of the reference. With another ``bucket_elements`` or number of shards the buffers
@@ -28,17 +29,23 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from gpu_impl.kernels.state import F32, I64
+from gpu_impl.kernels.state import F32, F64, I64
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.freeze_rule import window_of
 from gpu_impl.optimizer.plan import Content, Kind, contents_in, cut, is_uniform, n_shards_of, numbered
 from gpu_impl.optimizer.run import Phase, Run
 from gpu_impl.optimizer.settings import check_group
 from gpu_impl.optimizer.state_values import check_counts, check_state
 
-FORMAT = "onebit-adam-state-4"
+FORMAT = "onebit-adam-state-5"
+EARLIER = "onebit-adam-state-4"
+"""Without norms of single parameters: it is read, and a rule that had not frozen yet begins to compare anew."""
+
 WORKER, SERVER, IGNORED = "worker_error_of_", "server_error_of_", "ignored_of_"
 """What only one worker has; its number follows."""
+
+NORMS = "variance_norms"
 
 SERVER_ALL = f"{SERVER}all"
 """In the state of a resized run: delta-bar of all chunks; each worker takes the one that it serves."""
@@ -51,7 +58,6 @@ FACTS = {
     "steps": int,
     "skipped_steps": int,
     "bytes_sent": int,
-    "variance_norms": str,
     "bias_correction": bool,
     "compress": str,
     "frozen_dtype": str,
@@ -80,7 +86,6 @@ def facts_for(run: Run, group: Group) -> dict[str, Any]:
         "steps": run.steps,
         "skipped_steps": run.skipped_steps,
         "bytes_sent": run.collectives.bytes_sent,
-        "variance_norms": json.dumps(run.freeze_rule.norms),
         "bias_correction": run.settings.bias_correction,
         "compress": run.settings.compress,
         "frozen_dtype": run.settings.frozen_dtype,
@@ -129,6 +134,10 @@ def pack(run: Run) -> dict[int, ParamState]:
     for number, param in enumerate(all_params(run)):
         if param.requires_grad and number not in states:
             states[number] = _more(_zeros(param, names), rank, 0, False, 0)
+    if run.freeze_rule.needs_norms:
+        histories = run.freeze_rule.histories(len(all_params(run)), window_of(run.groups))
+        for number, state in states.items():
+            state[NORMS] = histories[number].clone()
     return dict(sorted(states.items()))
 
 
@@ -170,7 +179,7 @@ def check_facts(groups: Any) -> dict[str, Any]:
         raise ValueError("this is not the state_dict of an optimizer: it has no list of param_groups")
     for group in groups:
         facts = group.get("onebit")
-        if not isinstance(facts, Mapping) or facts.get("format") != FORMAT:
+        if not isinstance(facts, Mapping) or facts.get("format") not in (FORMAT, EARLIER):
             raise ValueError(
                 f"this is not a state of OneBitAdam: format {FORMAT!r} expected; gpu_impl.warm_start takes one of Adam"
             )
@@ -339,7 +348,11 @@ def unpack(run: Run, groups: list[Any], states: Mapping[int, ParamState]) -> Non
     run.set_applied(facts["steps"])
     run.calls = facts["steps"] + facts["skipped_steps"]
     run.collectives.bytes_sent = run.bytes_before = facts["bytes_sent"]
-    run.freeze_rule.norms = json.loads(facts["variance_norms"])
+    run.freeze_rule.norms = []
+    if run.freeze_rule.needs_norms and run.phase is Phase.WARM_UP:
+        nothing = torch.zeros(0, dtype=F64)
+        histories = [states.get(number, {}).get(NORMS, nothing) for number in range(len(all_params(run)))]
+        run.freeze_rule.restore(histories)
     run.settings_differ, run.broken = False, ""
 
 

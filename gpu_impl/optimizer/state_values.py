@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,14 +19,12 @@ def check_counts(facts: Mapping[str, Any]) -> None:
         ValueError: one has a value that no run gives it; the message names it.
     """
     steps, frozen_at, phase = facts["steps"], facts["frozen_at"], facts["phase"]
-    norms = numbers_in(facts, "variance_norms")
     is_possible = {
         "n_workers": facts["n_workers"] >= 1,
         "steps": steps >= 0,
         "skipped_steps": facts["skipped_steps"] >= 0,
         "bytes_sent": facts["bytes_sent"] >= 0,
         "frozen_at": {"warm-up": frozen_at == 0, "frozen": frozen_at == steps > 0}.get(phase, 0 < frozen_at < steps),
-        "variance_norms": all(isinstance(norm, float) and 0 <= norm < math.inf for norm in norms),
     }
     for name, is_good in is_possible.items():
         if not is_good:
@@ -53,18 +50,22 @@ def check_state(number: int, state: Mapping[str, Any], steps: int) -> None:
     """Look at the state of one parameter of a run of ``steps`` steps.
 
     Raises:
-        ValueError: it has no step, a negative variance, or a number that is not finite.
+        ValueError: it has no step, a negative variance or norm, or a number that is not finite.
     """
     step = state.get("step")
     if state.get("frozen") not in (0, 1) or not isinstance(step, Tensor) or step.numel() != 1:
         raise ValueError(f"the state is damaged: parameter {number} has no step, or does not say if it is frozen")
     if not 0 <= float(step) <= steps:
         raise ValueError(f"the state is damaged: parameter {number} has taken {float(step):g} steps of {steps}")
+    if not isinstance(state.get("variance_norms", step), Tensor):
+        raise ValueError(f"the state is damaged: variance_norms of parameter {number} are no tensor")
     for name, value in state.items():
         if not isinstance(value, Tensor) or name in ("step", "master"):  # a model's values are its own affair
             continue
         values = local(value)
-        if name == "exp_avg_sq" or not values.is_floating_point():
+        if name == "variance_norms":
+            is_good = values.dim() == 1 and bool(((values >= 0) & torch.isfinite(values)).all())
+        elif name == "exp_avg_sq" or not values.is_floating_point():
             is_good = bool((values >= 0).all())  # v may have overflowed; NaN is not >= 0
         else:
             is_good = bool(torch.isfinite(values).all())

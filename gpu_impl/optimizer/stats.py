@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from gpu_impl.optimizer.freeze import freeze_diagnosis
 from gpu_impl.optimizer.run import Run
 
 
@@ -18,6 +19,7 @@ class Stats:
         step: applied steps t.
         skipped_steps: steps skipped because a gradient was not finite on some worker [C8].
         frozen_at: T_w, once the variance is frozen.
+        freeze_diagnosis: when that will be, or what a rule waits for, in one sentence.
         bytes_sent: bytes that this worker has sent so far.
         bytes_last_step: of these, in the last step.
         worker_error_norm: norm of this worker's pending errors delta_i.
@@ -30,6 +32,7 @@ class Stats:
     step: int
     skipped_steps: int
     frozen_at: int | None
+    freeze_diagnosis: str
     bytes_sent: int
     bytes_last_step: int
     worker_error_norm: float
@@ -47,6 +50,7 @@ def stats_of(run: Run) -> Stats:
         step=run.steps,
         skipped_steps=run.skipped_steps,
         frozen_at=run.frozen_at or None,
+        freeze_diagnosis=freeze_diagnosis(run),
         bytes_sent=run.collectives.bytes_sent,
         bytes_last_step=run.collectives.bytes_sent - run.bytes_before,
         worker_error_norm=_norm([bucket.worker_error_D() for bucket in buckets] + [kept.error for kept in paused]),

@@ -8,19 +8,16 @@ With the communication of one parcel under way while the next is compressed.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from gpu_impl.optimizer.bucket import Group
-from gpu_impl.optimizer.numbers import Decision, over_shards
+from gpu_impl.optimizer.freeze import freeze_if_due
+from gpu_impl.optimizer.numbers import Decision
 from gpu_impl.optimizer.parcel import Parcel
 from gpu_impl.optimizer.run import Phase, Run
-
-logger = logging.getLogger("onebit")
 
 
 def gather(run: Run) -> set[int]:
@@ -135,33 +132,3 @@ def corrections_of(group: Group, t: Tensor | int) -> tuple[Tensor | float, Tenso
     if isinstance(t, int):
         return 1 - beta1**t, 1 - beta2**t
     return 1 - torch.pow(beta1, t), 1 - torch.pow(beta2, t)
-
-
-def freeze_if_due(run: Run) -> None:
-    """After a warm-up step: freeze the variance if it was the last."""
-    t, norm = run.steps, None
-    freezing = [(group, bucket) for group, bucket in run.pairs() if bucket.freezes]
-    if run.freeze_rule.needs_norm:
-        total = torch.zeros(1, dtype=torch.float64, device=run.device)
-        for _, bucket in freezing:
-            total += bucket.variance_norm().to(run.device)
-        norm = float(over_shards(run, total))
-    if not run.freeze_rule.is_due(t, norm, max(group["betas"][1] for group in run.groups)):
-        return
-    for parcel in run.parcels:
-        parcel.drop_mean()
-    for group, bucket in freezing:
-        bucket.freeze(group, run.settings.variance_floor, variance_correction(run, group, bucket.began))
-    for content in run.contents:
-        if content.kind.freezes:
-            made_with = float(content.group["eps"]), variance_correction(run, content.group, content.kind.began)
-            content.kind = replace(content.kind, frozen_with=made_with)
-    run.phase, run.frozen_at = Phase.FROZEN, t
-    sizes = [(bucket.dead, bucket.flat.numel) for _, bucket in freezing]
-    dead, total = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
-    logger.info("variance frozen after step %d; %d of %d coordinates are dead", t, dead, total)
-
-
-def variance_correction(run: Run, group: Group, began: int) -> float:
-    """1 - beta2^t for parameters that joined after ``began`` steps; 1 without bias correction [C5]."""
-    return 1 - group["betas"][1] ** (run.steps - began) if run.settings.bias_correction else 1.0

@@ -11,6 +11,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from gpu_impl.benchmarks import training
+from gpu_impl.benchmarks.form import Form
 
 
 def test_the_benchmark_from_the_command_line(tmp_path):
@@ -27,8 +28,40 @@ def test_the_benchmark_from_the_command_line(tmp_path):
     assert [row["contestant"] for row in rows] == list(training.CONTESTANTS)
     assert rows[0]["ratio"] == rows[0]["step_ratio"] == 1
     assert all(row["low"] <= row["seconds"] <= row["high"] and row["step_seconds"] < row["seconds"] for row in rows)
-    for wrong in (["--workers", "0"], ["--layout", "huge"]):
+    for wrong in (["--workers", "0"], ["--layout", "huge"], ["--scale-block", "7"], ["--compress", "all"]):
         assert CliRunner().invoke(app, wrong).exit_code == 2
+
+
+def test_another_form_is_told_beside_its_floor():
+    """24.5 + 8.125/N, less two bytes of P, and 4 for the gradient's norm; the hook's step is half of it."""
+    form = Form("update", 64, "bfloat16")
+    rows = {row.contestant: row for row in training.measure("one tensor of 1,000", 1, 3, form=form)}
+    scales = (16 + 4 + 4) / 64 + 12 / 64
+    assert rows["OneBitAdam"].floor_bytes == 4 + 22.5 + 8.125 + scales == rows["DDP, OneBitAdam"].floor_bytes
+    assert rows[training.BASE].floor_bytes == 28
+    assert rows[training.HOOKED].floor_bytes is None
+    assert all(row.spent_bytes > 0 and row.compress == "update" for row in rows.values())
+
+
+def settings_of_the_contestants(form):
+    """What the optimizers are made with."""
+    made = []
+    for kind in ("OneBitAdam", "HookedOneBitAdam"):
+        original = getattr(training, kind)
+
+        def noting(*arguments, original=original, **keywords):
+            made.append(original(*arguments, **keywords))
+            return made[-1]
+
+        setattr(training, kind, noting)
+        training.contestant(kind, (1, 1, 100), form=form)
+        setattr(training, kind, original)
+    return [one.run.settings.extensions for one in made]
+
+
+def test_the_optimizers_have_the_form():
+    form = Form("update", 64, "bfloat16")
+    assert pool(1).call(settings_of_the_contestants, form) == [[form.as_dict()] * 2]
 
 
 def collectives_of_a_step(n_groups, bucket_elements):

@@ -14,6 +14,7 @@ from test_lazy_is_eager import run
 
 from gpu_impl import Layout, ServerState, WorkerState, get_backend, step_scalars
 from gpu_impl.benchmarks.byte_floor import byte_floor
+from gpu_impl.benchmarks.form import Form
 from gpu_impl.harness.simulation import Hyperparameters, Simulation
 from gpu_impl.kernels.cpu import CpuBackend, build, call
 from gpu_impl.kernels.layout import by_element, in_blocks, scales_of
@@ -329,6 +330,6 @@ def test_what_is_refused(backend, device):
 def test_the_byte_floor_counts_the_scales():
     for n in (1, 8):
         assert byte_floor("step", n) == 24.5 + 8.125 / n
-        assert byte_floor("step", n, scale_block=64) == 24.5 + 8.125 / n + (16 + 4 + 4) / 64 + 12 / (64 * n)
-        assert byte_floor("compress", n, scale_block=32, in_updates=True) == 16.25 + 16 / 32
-        assert byte_floor("apply", n, in_updates=True) == 8.125
+        assert byte_floor("step", n, form=Form(scale_block=64)) == 24.5 + 8.125 / n + (16 + 4 + 4) / 64 + 12 / (64 * n)
+        assert byte_floor("compress", n, form=Form("update", 32)) == 16.25 + 16 / 32
+        assert byte_floor("apply", n, form=Form("update")) == 8.125

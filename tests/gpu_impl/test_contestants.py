@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,8 +15,11 @@ from typer.testing import CliRunner
 from gpu_impl.benchmarks import command as bench
 from gpu_impl.benchmarks import contestants
 from gpu_impl.benchmarks.deepspeed_package import NOT_INSTALLED, PYTHON, DeepSpeedPackage, deepspeed_python
+from gpu_impl.benchmarks.form import Form
 from gpu_impl.benchmarks.timing import time_interleaved
 from gpu_impl.kernels.flat_buffer import HUGE_PAGE, gives_huge_pages
+from gpu_impl.kernels.select import get_backend
+from gpu_impl.kernels.torch_ import TorchBackend
 
 CPU = torch.device("cpu")
 LARGE = HUGE_PAGE  # elements: 4 huge pages of float32
@@ -28,8 +32,9 @@ def stack(monkeypatch):
         yield opened
 
 
-def make(stack, dim=1024, n_workers=2, backends=("cpu", "torch"), grad_dtype=torch.float32, peers=True):
-    return contestants.contestants(dim, n_workers, backends, CPU, grad_dtype=grad_dtype, peers=peers, stack=stack)
+def make(stack, dim=1024, n_workers=2, backends=("cpu", "torch"), peers=True, **more):
+    options = {"grad_dtype": torch.float32, "peers": peers, "stack": stack, **more}
+    return contestants.contestants(dim, n_workers, backends, CPU, **options)
 
 
 @pytest.mark.skipif(not gives_huge_pages(CPU), reason="no huge pages here: all share one kind of memory")
@@ -90,6 +95,55 @@ def test_memory_decides(stack, monkeypatch, gigabytes, expected):
     assert ("adam/torch.optim foreach" in found.calls) == ("peers" in expected)
     assert ("compress/torch" in found.calls) == ("torch" in expected)
     assert ("step/torch" in found.missing) == ("torch" not in expected)
+
+
+class Noting:
+    """Kernels that note with which P, how many scales and how many counts they are called."""
+
+    def __init__(self, name):
+        self.backend, self.seen = get_backend(name, CPU), {}
+
+    def __getattr__(self, name):
+        call = getattr(self.backend, name)
+
+        def noted(*arguments, **keywords):
+            given = dict(zip(inspect.signature(call).parameters, arguments, strict=False)) | keywords
+            self.seen[name] = given
+            return call(*arguments, **keywords)
+
+        return noted if name in ("compress", "apply", "server") else call
+
+
+@pytest.mark.parametrize("compress", ["momentum", "update"])
+@pytest.mark.parametrize("scale_block", [None, 64])
+@pytest.mark.parametrize("frozen_dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["cpu", "torch"])
+def test_the_kernels_are_timed_on_what_a_form_has(stack, monkeypatch, name, compress, scale_block, frozen_dtype):
+    noting = Noting(name)
+    monkeypatch.setattr(contestants, "rung", lambda *_: noting)
+    found = make(stack, 1000, 3, [name], peers=False, form=Form(compress, scale_block, frozen_dtype))
+    found.calls[f"step/{name}"]()
+    read_by, not_by = ("compress", "apply") if compress == "update" else ("apply", "compress")
+    assert noting.seen[read_by]["preconditioner"].dtype == Form(frozen_dtype=frozen_dtype).dtype
+    assert noting.seen[not_by]["preconditioner"] is None
+    exchange = noting.seen["compress"]["exchange"]
+    assert exchange.layout.scale_block == scale_block
+    assert int(exchange.live.sum()) == 1000
+    n_scales = (1, 1) if scale_block is None else (3 * 6, 6)  # chunks of 336 elements
+    assert (
+        noting.seen["compress"]["worker"].u_scale.numel(),
+        noting.seen["server"]["server"].w_scale.numel(),
+    ) == n_scales
+
+
+def test_kernels_without_a_form_are_missing(stack, monkeypatch):
+    class Old(TorchBackend):
+        name, extensions = "old", ("compress",)
+
+    monkeypatch.setattr(contestants, "rung", lambda *_: Old())
+    found = make(stack, backends=["old"], peers=False, form=Form(scale_block=8))
+    assert found.missing["step/old"].startswith("left out: the old backend has no scale_block=8")
+    assert "step/old" in make(stack, backends=["old"], peers=False, form=Form("update")).calls
 
 
 def test_kept_adds_up_and_temporaries_do_not(monkeypatch):

@@ -97,6 +97,7 @@ SMALL = {"bucket_cap_mb": 0.002}
         (3, torch.float32, False, {"bucket_elements": 300}, SMALL | {"gradient_as_bucket_view": True}, (4,)),
         (3, torch.float32, True, {"scale": "l1"}, SMALL | {"find_unused_parameters": True}, ()),
         (2, torch.bfloat16, False, {"bucket_elements": 300}, SMALL, (8,)),
+        (2, torch.float32, False, {"freeze_step": "paper", "betas": (0.9, 0.5)}, SMALL, (4,)),
     ],
 )
 def test_every_step_is_that_of_one_bit_adam_to_the_bit(n, dtype, unused, options, ddp_options, nan_steps):

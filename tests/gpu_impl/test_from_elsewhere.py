@@ -6,15 +6,20 @@ import io
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
-from optimizer_support import flat, gradients, model, new, pool, train
+from optimizer_support import flat, gradients, model, new, pool, record, train
+from test_optimizer_steps import snapshot
 from torch import distributed as dist
 
 import onebit
 from gpu_impl import warm_start
 from gpu_impl.checkpoints.deepspeed import convert
+from verification.protocol import Hyper, Traits
+from verification.relation.step import StepRelation
 
 
 def after_adam(kind, bias_correction):
@@ -51,6 +56,42 @@ def test_adam_goes_on_as_our_warm_up(kind):
         assert (stats.step, stats.frozen_at, stats.phase) == (13, 10, "compressed")
     assert rows[0][2] == rows[1][2]
     assert pool(2).call(after_adam, kind, False)[0][0] > 1e-4, "without the correction the steps are others"
+
+
+FORMS = (
+    {"compress": "update"},
+    {"scale_block": 16},
+    {"frozen_dtype": "bfloat16"},
+    {"compress": "update", "scale_block": 16, "frozen_dtype": "bfloat16"},
+)
+
+
+def in_a_form(form):
+    """Seven steps of torch's Adam, and 13 more of ours from its state: over the freeze and into the compression."""
+    params, twins = model(), model()
+    adam = torch.optim.Adam(twins, lr=1e-2)
+    for t in range(1, 8):
+        for twin, *grads in zip(twins, gradients(params, 0, t), gradients(params, 1, t), strict=True):
+            twin.grad = sum(grads) / 2
+        adam.step()
+    params.load_state_dict(twins.state_dict())
+    optimizer = new(params, freeze_step=10, bias_correction=True, **form)
+    warm_start(optimizer, adam.state_dict())
+    return *record(params, optimizer, range(8, 21)), optimizer.stats()
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_warm_start_goes_on_in_every_form(form):
+    """Every step obeys the relation: what the freeze makes of Adam's m and v too."""
+    runs = pool(2).call(in_a_form, form)
+    hyper = Hyper(lr=1e-2, freeze_step=10, bias_correction=True, variance_floor=1e-3, **form)
+    (states, grads, stats), (others, more, _) = runs
+    assert (stats.phase, stats.frozen_at, stats.step) == ("compressed", 10, 20)
+    befores = [snapshot([mine[0], theirs[0]]) for mine, theirs in zip(states, others, strict=True)]
+    assert befores[0].step == 7
+    for t, (before, after) in enumerate(pairwise(befores)):
+        grads_ND = np.stack([grads[t][0], more[t][0]])
+        assert StepRelation(before, grads_ND, after, hyper, Traits()).findings() == []
 
 
 def stepped(kind, **settings):

@@ -16,6 +16,7 @@ from test_update_form_kernels import findings, resumed, saved_with
 
 from gpu_impl import Layout, OneBitAdam, resize_state_dicts, step_scalars
 from gpu_impl.benchmarks.byte_floor import byte_floor
+from gpu_impl.benchmarks.form import Form
 from gpu_impl.kernels.cpu.backend import CpuBackend
 from gpu_impl.kernels.torch_ import preconditioner_of
 from gpu_impl.optimizer.bucket import variance_of
@@ -229,6 +230,6 @@ def test_a_parameter_may_pause():
 
 
 def test_the_byte_floor_is_two_bytes_lower():
-    for in_updates in (False, True):
+    for compress in ("momentum", "update"):
         for n in (1, 8):
-            assert byte_floor("step", n, frozen_bytes=2, in_updates=in_updates) == 22.5 + 8.125 / n
+            assert byte_floor("step", n, form=Form(compress, None, "bfloat16")) == 22.5 + 8.125 / n

@@ -18,6 +18,7 @@ from gpu_impl.benchmarks import command as bench
 from gpu_impl.benchmarks import gpu_check, measure
 from gpu_impl.benchmarks.byte_floor import byte_floor
 from gpu_impl.benchmarks.device_checks import Share, all_patterns, far_elements, make_share, repeats
+from gpu_impl.benchmarks.form import Form
 from gpu_impl.benchmarks.gpu_check import dram_bytes, judge
 from gpu_impl.benchmarks.timing import environment
 from gpu_impl.kernels.step_scalars import LR, step_scalars
@@ -233,8 +234,9 @@ def test_byte_floor():
 
 def test_byte_floor_is_that_of_the_theorem():
     """Theorem T8b counts the same streams."""
+    from theory.evaluate import bound
     from theory.notation import N
-    from theory.theorems.byte_floor import onebit_streams, streamed
+    from theory.theorems.byte_floor import BYTE_FLOOR, onebit_streams, streamed
 
     for n_workers in (1, 2, 8, 64):
         for grad_bytes in (2, 4):
@@ -242,6 +244,11 @@ def test_byte_floor_is_that_of_the_theorem():
             for kernel in ("compress", "server", "apply"):
                 counted = streamed(streams, kernel).subs(N, n_workers)
                 assert byte_floor(kernel, n_workers, grad_bytes=grad_bytes) == float(counted)
+            for form, p_bytes in ((Form(), 4), (Form("update"), 4), (Form("update", None, "bfloat16"), 2)):
+                floor = bound(
+                    BYTE_FLOOR, n_workers=n_workers, grad_bytes=grad_bytes, preconditioner_bytes=p_bytes, dim=1
+                )
+                assert byte_floor("step", n_workers, grad_bytes=grad_bytes, form=form) == float(floor)
 
 
 app = typer.Typer()
@@ -266,6 +273,27 @@ def test_bench_writes_its_files(tmp_path):
     assert files["png"].read_bytes().startswith(b"\x89PNG")
 
 
+def test_bench_times_another_form_against_its_own_floor(tmp_path):
+    """Ours; the peers compute what they always do."""
+    arguments = ["--device", "cpu", "--log2-dim", "12", "--workers", "2", "--rounds", "1"]
+    arguments += ["--compress", "update", "--scale-block", "64", "--frozen-dtype", "bfloat16"]
+    done = CliRunner().invoke(app, [*arguments, "--json", str(tmp_path / "out.json")], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "update form, blocks of 64, P in bfloat16" in " ".join(done.output.split())
+    rows = {(row["kernel"], row["backend"]): row for row in json.loads((tmp_path / "out.json").read_text())["rows"]}
+    floors = {"compress": 14.25 + 16 / 64, "apply": 8.125 + 4 / 64}
+    floors["server"] = 0.125 + 4 / 64 + (8.125 + 12 / 64) / 2
+    floors["step"] = sum(floors.values())
+    for backend in ("cpu", "torch"):
+        for kernel, floor in floors.items():
+            row = rows[kernel, backend]
+            assert row["floor_bytes"] == pytest.approx(floor, rel=2**-50)
+            assert row["ratio"] == row["spent_bytes"] / row["floor_bytes"]
+            assert (row["compress"], row["scale_block"], row["frozen_dtype"]) == ("update", 64, "bfloat16")
+    peer = rows["step", "DeepSpeed sequence"]
+    assert (peer["floor_bytes"], peer["compress"]) == (24.5 + 8.125 / 2, "momentum")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -273,6 +301,9 @@ def test_bench_writes_its_files(tmp_path):
         (["--log2-dim", "9"], "--log2-dim must lie in 10..28"),
         (["--workers", "0"], "--workers must be at least 1"),
         (["--grad", "int8"], "--grad must be one of float32"),
+        (["--compress", "gradient"], "--compress must be 'momentum' or 'update', got 'gradient'"),
+        (["--scale-block", "12"], "--scale-block must be None or a positive multiple of 8, got 12"),
+        (["--frozen-dtype", "float16"], "--frozen-dtype must be 'float32' or 'bfloat16', got 'float16'"),
         (["--device", "cpu", "--backend", "cupy"], "--backend must be one of torch, cpu"),
         (["--device", "cpu", "--backend", "triton"], "can't be timed on cpu"),
     ],

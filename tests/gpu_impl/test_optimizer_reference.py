@@ -1,4 +1,4 @@
-"""A run is the reference's, bit by bit: schedules, skips, dead coordinates, the freeze rule, clipping."""
+"""A run is the reference's, bit by bit: schedules, skips, dead coordinates, clipping."""
 
 from __future__ import annotations
 
@@ -60,33 +60,6 @@ def test_a_run_is_the_reference_bitwise(n, backend):
         state, results = beside_reference(n, backend, grads_TND, freeze_step=9, **more)
         assert state.ignored_gradients > 0
         assert results[0][1].dead_coordinates == 6
-
-
-def automatic(grads_TND, lr_warmup_steps):
-    """T_w of the published rule C10, which "auto" is here; params and T_w are the reference's."""
-    x_D = np.ones(grads_TND.shape[2], np.float32)
-    hyper = {"freeze_step": "auto", "lr_warmup_steps": lr_warmup_steps}
-    ours = {**hyper, "betas": (0.9, 0.9), "lr": [1e-2] * len(grads_TND)}
-    results = pool(2).map(train_flat, [(x_D, grads_TND[:, i], dict(ours), "cpu") for i in range(2)])
-    reference = Reference(lr=1e-2, beta2=0.9, freeze_step="paper", lr_warmup_steps=lr_warmup_steps)
-    state = reference.init(x_D, 2)
-    for grads_ND in grads_TND:
-        state = reference.step(state, grads_ND)
-    for params_D, stats in results:
-        assert params_D.tobytes() == state.params.tobytes()
-        assert stats.frozen_at == state.frozen_at
-    return state.frozen_at
-
-
-def test_automatic_freeze():
-    """The rule's step: when v has stopped shrinking, and not before the learning-rate warm-up ends [C10]."""
-    grads_TND = noise(2, 70)
-    grads_TND[0] *= 6  # v begins far above where it will stay
-    grads_TND[3, 0, 0] = np.nan
-    delta = 10
-    stable = automatic(grads_TND, 0)
-    assert delta + 1 < stable < 60
-    assert automatic(grads_TND, stable + 3) >= stable + 3
 
 
 def test_clipping_by_one_factor():

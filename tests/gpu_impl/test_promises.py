@@ -182,18 +182,19 @@ def test_clipping_before_the_step_is_told(how):
         ("weight_decay", -1, "weight_decay must be"),
     ],
 )
-@pytest.mark.parametrize("t", [2, 8])
-def test_a_bad_value_in_mid_run_is_refused_before_anything_is_written(name, value, message, t):
+@pytest.mark.parametrize(("t", "freeze_step"), [(2, 5), (8, 5), (3, "auto")])
+def test_a_bad_value_in_mid_run_is_refused_before_anything_is_written(name, value, message, t, freeze_step):
     params = model()
-    optimizer = new(params)
+    optimizer = new(params, freeze_step=freeze_step)
     train(params, optimizer, range(1, t), rank=0)
     kept = optimizer.param_groups[0][name]
     before = flat(params).tobytes(), str(optimizer.stats())
     optimizer.param_groups[0][name] = value
     with pytest.raises(ValueError, match=message):
         train(params, optimizer, [t], rank=0)
-    assert (flat(params).tobytes(), str(optimizer.stats())) == before
+    assert optimizer.stats().step == t - 1
     optimizer.param_groups[0][name] = kept
+    assert (flat(params).tobytes(), str(optimizer.stats())) == before
     train(params, optimizer, [t], rank=0)
     assert optimizer.steps == t
 

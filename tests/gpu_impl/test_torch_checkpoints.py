@@ -95,13 +95,13 @@ def network(seed=0):
     return nn.Sequential(nn.Linear(6, 15), nn.ReLU(), nn.Linear(15, 2))
 
 
-def sharded(shape, seed=0):
+def sharded(shape, freeze_step, seed=0):
     mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard"))
     net = network(seed)
     for layer in net[::2]:
         fully_shard(layer, mesh=mesh["shard"])
     fully_shard(net, mesh=mesh["shard"])
-    optimizer = new(net.parameters(), process_group=mesh["replicate"].get_group(), freeze_step=3)
+    optimizer = new(net.parameters(), process_group=mesh["replicate"].get_group(), freeze_step=freeze_step)
     return net, optimizer, mesh["replicate"].get_local_rank()
 
 
@@ -127,8 +127,8 @@ def unsharded(value):
     return np.asarray(value.full_tensor() if isinstance(value, DTensor) else value)
 
 
-def save_sharded(folder, at):
-    net, optimizer, replica = sharded((2, 2))
+def save_sharded(folder, at, freeze_step):
+    net, optimizer, replica = sharded((2, 2), freeze_step)
     for t in range(1, at + 1):
         step(net, optimizer, replica, t)
     state = {"model": get_model_state_dict(net), "optimizer": get_optimizer_state_dict(net, optimizer, options=FLAT)}
@@ -139,8 +139,8 @@ def save_sharded(folder, at):
     return before, whole(net, optimizer), replica
 
 
-def load_sharded(folder, at, shape):
-    net, optimizer, replica = sharded(shape, seed=3)
+def load_sharded(folder, at, freeze_step, shape):
+    net, optimizer, replica = sharded(shape, freeze_step, seed=3)
     state = {"model": get_model_state_dict(net), "optimizer": get_optimizer_state_dict(net, optimizer, options=FLAT)}
     dcp.load(state, checkpoint_id=folder)
     set_model_state_dict(net, state["model"])
@@ -151,15 +151,16 @@ def load_sharded(folder, at, shape):
     return before, whole(net, optimizer), replica
 
 
-@pytest.mark.parametrize("at", [2, 5])
-def test_fsdp2_resumes_to_the_bit_and_reshards(at, tmp_path):
-    saved = pool(4).call(save_sharded, tmp_path, at)
-    again = pool(4).call(load_sharded, tmp_path, at, (2, 2))
+@pytest.mark.parametrize(("at", "freeze_step"), [(2, 3), (5, 3), (4, "auto")])
+def test_fsdp2_resumes_to_the_bit_and_reshards(at, freeze_step, tmp_path):
+    saved = pool(4).call(save_sharded, tmp_path, at, freeze_step)
+    again = pool(4).call(load_sharded, tmp_path, at, freeze_step, (2, 2))
     for (_, after, _), (_, resumed, _) in zip(saved, again, strict=True):
         assert after.keys() == resumed.keys()
         assert [key for key in after if after[key].tobytes() != resumed[key].tobytes()] == []
     by_replica = {replica: before for before, _, replica in saved}
-    resharded = {replica: before for before, _, replica in pool(2).call(load_sharded, tmp_path, at, (2, 1))}
+    fewer = pool(2).call(load_sharded, tmp_path, at, freeze_step, (2, 1))
+    resharded = {replica: before for before, _, replica in fewer}
     for replica, kept in by_replica.items():
         errors = [key for key in kept if "error" in str(key[1])]
         found = resharded[replica]
@@ -167,7 +168,7 @@ def test_fsdp2_resumes_to_the_bit_and_reshards(at, tmp_path):
     for number in range(4):  # the chunks are cut in another way: what is owed in all is conserved [L9]
         (before, size), (after, _) = (owed(rows, number) for rows in (by_replica, resharded))
         assert (np.abs(after - before) <= 2 * rounding.gamma(4, "float32") * size).all()
-        assert at < 3 or np.abs(before).max() > 1e-3
+        assert at != 5 or np.abs(before).max() > 1e-3
 
 
 def owed(rows, number):
