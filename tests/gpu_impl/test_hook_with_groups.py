@@ -1,4 +1,4 @@
-"""The DDP hook with several parameter groups: their buckets share messages and calls, and the bits are OneBitAdam's."""
+"""The DDP hook with several parameter groups, and with what is changed between backward() and step()."""
 
 from __future__ import annotations
 
@@ -74,3 +74,80 @@ def test_several_groups_share_a_message(how, dtype, options, backend):
     for mine, theirs in zip(hooked, plain, strict=True):
         for t, (left, right) in enumerate(zip(mine, theirs, strict=True), start=1):
             assert equal(left, right), f"step {t}"
+
+
+CHANGES = {
+    "lr of group 1": ("lr", 0.5),
+    "betas of group 0": ("betas", (0.5, 0.5)),
+    "eps of group 1": ("eps", 1e-3),
+    "weight_decay of group 0": ("weight_decay", 0.5),
+}
+
+
+def set_value(group, key, value):
+    """Change a setting, where it stands if it is a list; what it was."""
+    before = group[key]
+    if isinstance(before, list):
+        before, group[key][:] = tuple(before), value
+    else:
+        group[key] = value
+    return before
+
+
+def change_in_between(named, betas):
+    """A setting changes between backward() and step(), is put back, and the step is taken; what is said, the states."""
+    network, said, states = Network(), [], []
+    optimizer = HookedOneBitAdam(groups_of(network, "decay"), **HYPER, betas=betas)
+    model = DistributedDataParallel(network, **SMALL)
+    optimizer.attach(model)
+    for t in range(1, STEPS + 1):
+        optimizer.zero_grad()
+        backward(model, t)
+        for name in named:
+            key, value = CHANGES[name]
+            group = optimizer.param_groups[int(name[-1])]
+            before = set_value(group, key, value)
+            with pytest.raises(RuntimeError) as caught:
+                optimizer.step()
+            said.append(str(caught.value))
+            set_value(group, key, before)
+        optimizer.step()
+        states.append(state_of(optimizer))
+    return said, states
+
+
+@pytest.mark.parametrize("betas", [(0.9, 0.99), [0.9, 0.99]])
+def test_a_setting_that_changes_between_backward_and_step_is_refused(betas):
+    """Momenta were formed with it, and its value compared; in every phase, before anything is lost."""
+    pool = WorkerPool.of(2)
+    changed, undisturbed = pool.call(change_in_between, list(CHANGES), betas), pool.call(change_in_between, [], betas)
+    for (said, mine), (nothing, theirs) in zip(changed, undisturbed, strict=True):
+        assert not nothing
+        for sentence, name in zip(said, list(CHANGES) * STEPS, strict=True):
+            assert sentence.startswith(f"{name} was changed between backward() and step()")
+        assert all(equal(left, right) for left, right in zip(mine, theirs, strict=True))
+
+
+def new_memory_in_between(kind, is_new):
+    """The parameters after every step, which get new memory before it."""
+    network, found = Network(), []
+    optimizer = kind(groups_of(network, "decay"), **HYPER)
+    model = network
+    if kind is HookedOneBitAdam:
+        model = DistributedDataParallel(network, **SMALL)
+        optimizer.attach(model)
+    for t in range(1, STEPS + 1):
+        optimizer.zero_grad()
+        backward(model, t)
+        for param in network.parameters():
+            param.data = param.data.clone() if is_new else param.data
+        optimizer.step()
+        found.append([param.detach().clone() for param in network.parameters()])
+    return found
+
+
+@pytest.mark.parametrize("kind", [HookedOneBitAdam, OneBitAdam])
+def test_a_parameter_that_gets_new_memory_between_backward_and_step_moves(kind):
+    pool = WorkerPool.of(2)
+    for mine, theirs in zip(*(pool.call(new_memory_in_between, kind, is_new) for is_new in (True, False)), strict=True):
+        assert all(equal(left, right) for left, right in zip(mine, theirs, strict=True))
