@@ -148,7 +148,7 @@ def _print_coverage(console: Any, name: str, result: Result, failed: int) -> Non
     verdict = f"{failed} of {total} clauses fail" if failed else f"{len(result.of('holds'))} of {total} clauses hold"
     verdict += f", {unchecked} not checked" if unchecked else ""
     took = f"{result.seconds:.1f} s" + (f", {result.cpu_seconds:.1f} s of processor time" if result.cpu_seconds else "")
-    console.print(f"{name}: {verdict}; {result.cases} cases in {took}", highlight=False)
+    console.print(f"{name}: {verdict}; {result.cases} cases in {took}", highlight=False, soft_wrap=True)
 
 
 def _print_verdict(console: Any, verdict: Verdict, expected: dict[str, str]) -> None:

@@ -18,6 +18,9 @@ from verification.search.palettes import PALETTES, absorbing, factors, magnitude
 
 WORKERS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 33, 64)
 
+LONG_D = 257
+"""From here on the work is that of D."""
+
 SIZES = ((1, 1), (2, 7), (8, 40), (41, 256), (257, 1024), (1025, 4095), (4096, 16384), (65536, 131072))
 """Levels of D, from and to."""
 
@@ -170,14 +173,16 @@ def _excluded(pair: Row) -> str:
 
 
 def dims(level: tuple[int, int], n: int, traits: Traits, rng: np.random.Generator) -> int:
-    """D within its level: anywhere, or beside a multiple of the chunks' unit N * multiple."""
+    """D within its level: anywhere, if large near its low end, or beside a multiple of N * ``chunk_multiple``."""
     low, high = level
     if traits.sizes is not None:
         return int(rng.choice([size for size in traits.sizes if low <= size <= high]))
     unit = n * traits.chunk_multiple
     beside = [unit * k + shift for k in range(max(1, low // unit), high // unit + 1) for shift in (-1, 0, 1)]
     beside = [size for size in beside[:300] if low <= size <= high]
-    return int(rng.choice(beside) if beside and rng.random() < 0.5 else rng.integers(low, high, endpoint=True))
+    if beside and rng.random() < 0.5:
+        return int(rng.choice(beside))
+    return int(low + (high - low) * rng.random() ** 3) if low >= LONG_D else int(rng.integers(low, high, endpoint=True))
 
 
 def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> OptimizerCase:
@@ -219,9 +224,9 @@ def _program(
             events[at] = [f"resize {rng.choice(others)}"]
             if kind == "resize twice":
                 events.setdefault(min(at + 1 + int(rng.integers(3)), last), []).append(f"resize {rng.choice(others)}")
-        elif kind == "reload often":  # after every second step or so, so that some load is beside any step
+        elif kind == "reload often":  # after most steps, so that some load is beside any step
             for step in range(at, last + 1):
-                if step == at or rng.random() < 0.5:
+                if step == at or rng.random() < 0.75:
                     events[step] = ["reload"]
             events[last] = ["reload"] * max(len(events.get(last, [])), LOADS - len(events) + (last in events))
         elif not kind.startswith("resize"):
