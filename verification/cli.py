@@ -176,9 +176,9 @@ def mutants(
     jobs: Annotated[int, typer.Option(help="Processes; -1: one a core.")] = -1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the rows and the score to this file.")] = None,
 ) -> None:
-    """Plant bugs that bite under a condition in a correct implementation, and show which of them the search finds.
+    """Inject faults into a correct implementation, each under a condition, and show which of them the search finds.
 
-    A mutant is one of some 190 bugs under one of some thousand triggers. A sample is searched, and the score has its
+    A mutant is one of some 190 faults under one of some thousand triggers. A sample is searched, and the score has its
     95 % interval. With --false-alarms, correct implementations are searched instead: nothing may be found there.
 
     Exit status 0: all were found. 1: one lives, or a correct class was accused. 130: stopped by Ctrl-C, SIGINT or
@@ -203,7 +203,7 @@ def mutants(
     found = campaign(split, count, seed, profile=profile, jobs=jobs)
     try:
         with _stoppable():
-            for row in track(found, "planting bugs", count, console=console, transient=True):
+            for row in track(found, "mutants", count, console=console, transient=True):
                 rows.append(row)
                 if full or (row.differs and not row.killed_by):
                     mark = ", ".join(row.killed_by) or ("[red]lives[/red]" if row.differs else "never differs")

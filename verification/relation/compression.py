@@ -210,8 +210,8 @@ class CompressionRound:
     def conservation(self) -> Iterator[Finding]:
         """L1, at every element: output + all new errors = mean input + all old errors. Needs no reference."""
         arrived_D = self.output_D.astype(np.float64) + self.server_error_after_D
-        owed_D = self.messages_ND.mean(axis=0) + self.server_error_D
-        tolerance_D = np.zeros_like(owed_D)
+        expected_D = self.messages_ND.mean(axis=0) + self.server_error_D
+        tolerance_D = np.zeros_like(expected_D)
         if not self.exact_at_server:
             tolerance_D = conservation_tolerance(
                 self.message_tolerance_ND,
@@ -227,13 +227,13 @@ class CompressionRound:
                 operations=len(self.u_ND) + 4,
             )
             tolerance_D += self.traits.lost(2 * len(self.u_ND) + 6)
-        wrong_D = ~(np.abs(arrived_D - owed_D) <= tolerance_D) & self.live_D
+        wrong_D = ~(np.abs(arrived_D - expected_D) <= tolerance_D) & self.live_D
         for k in np.flatnonzero(wrong_D)[:1]:
             yield Finding(
                 "L1",
                 "conservation",
                 f"element {k}: output + new errors - (mean input + old errors) = "
-                f"{arrived_D[k] - owed_D[k]:.9g}, tolerance {tolerance_D[k]:.2g}",
+                f"{arrived_D[k] - expected_D[k]:.9g}, tolerance {tolerance_D[k]:.2g}",
                 self._conservation_claim(k, tolerance_D[k]),
             )
 
@@ -281,7 +281,7 @@ class CompressionRound:
             )
 
     def dead(self) -> Iterator[Finding]:
-        """A dead coordinate has no momentum and no errors [C6]."""
+        """A zero-variance coordinate has no momentum and no errors [C6]."""
         self._need(not self.live_D.all())
         for name, array in zip(
             self.names, (self.output_D, self.worker_errors_ND, self.server_error_after_D), strict=True

@@ -205,7 +205,7 @@ class StepRelation:
 
     @cached_property
     def preconditioner(self) -> Preconditioner:
-        """P from the v that was frozen, here or before; from v = 1 at dead coordinates, which have none [C12, C14]."""
+        """P from the v that was frozen, here or before; from v = 1 where v is 0 and there is no P [C12, C14]."""
         frozen = self.after if self.warm_up else self.before
         h, v_D = self.hyper, frozen.variance_D.astype(np.float64)
         frozen_at = h.freeze_step if h.bias_correction else None
@@ -240,7 +240,7 @@ class StepRelation:
         yield from _differs("L3", "adam_params", "params_ND", self.after.params_ND[0], exact.params, tolerance.params)
 
     def no_errors_yet(self) -> Iterator[Finding]:
-        """Nothing is compressed during the warm-up, so no error is pending."""
+        """Nothing is compressed during the warm-up, so there is no residual."""
         for name in ("worker_errors_ND", "server_error_D"):
             if np.any(getattr(self.after, name) != 0):
                 message = "there is a compression error in the warm-up"
@@ -348,7 +348,7 @@ class StepRelation:
         yield from _differs("L2", "apply", "params_ND", got_D[live], expected_D[live], tolerance_D[live], live)
 
     def dead_params(self) -> Iterator[Finding]:
-        """A dead coordinate is not updated and does not decay [C6]."""
+        """A zero-variance coordinate is not updated and does not decay [C6]."""
         dead_D = ~self.round.live_D
         if not dead_D.any():
             raise NotJudged

@@ -48,8 +48,8 @@ def _l1_round(rng: np.random.Generator, n: int, dim: int) -> tuple[Array, Array,
     # Many elements: half 1 and half 3 in magnitude give the scale 2; only the server's scale is no integer.
     magnitudes_ND = np.stack([rng.permutation(np.repeat([1.0, 3.0], dim // 2)) for _ in range(n)])
     buffers_ND = magnitudes_ND * rng.choice([-1.0, 1.0], (n, dim))
-    pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)
-    return buffers_ND - pending_ND, pending_ND, rng.integers(-2, 3, dim).astype(float)
+    errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
+    return buffers_ND - errors_ND, errors_ND, rng.integers(-2, 3, dim).astype(float)
 
 
 def _l2_round(rng: np.random.Generator, n: int, dim: int, chunk: int) -> tuple[Array, Array, Array]:
@@ -61,14 +61,14 @@ def _l2_round(rng: np.random.Generator, n: int, dim: int, chunk: int) -> tuple[A
 
     if dim > 1024:  # every element counts, so that one that is left out shows
         u_ND = scale_N[:, None] * signs_D
-        pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)
-        return u_ND - pending_ND, pending_ND, scale_N.mean() * signs_D * rng.integers(0, 3)
+        errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
+        return u_ND - errors_ND, errors_ND, scale_N.mean() * signs_D * rng.integers(0, 3)
     picked_D = quarter(dim)
     u_ND = np.where(picked_D, 2 * scale_N[:, None] * signs_D, 0.0)
-    pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)
+    errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
     sent_D = scale_N.mean() * np.where(picked_D, signs_D, 1.0)
     at_server_D = np.concatenate([quarter(chunk) for _ in range(dim // chunk)])
-    return u_ND - pending_ND, pending_ND, np.where(at_server_D, sent_D, -sent_D)  # so w is 2 sent, or exactly 0
+    return u_ND - errors_ND, errors_ND, np.where(at_server_D, sent_D, -sent_D)  # so w is 2 sent, or exactly 0
 
 
 def rounds_nowhere(traits: Traits, inputs: Call) -> bool:

@@ -74,7 +74,7 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         "gradients": tuple(PALETTES),
         "magnitude": magnitudes(flushes=traits.flushes_subnormals) if traits.compresses else ("1",),
         "dead": (*DEAD, "some, gradient later") if traits.compresses else DEAD,
-        "skips": ("none", "in the warm-up", "compressed", "on a dead coordinate"),
+        "skips": ("none", "in the warm-up", "compressed", "on a zero-variance coordinate"),
         "checkpoint": CHECKPOINTS if can_save else ("none",),
         "when": ("in the warm-up", "at the freeze", "compressed") if can_save else ("in the warm-up",),
         "begin": ("new", "used", "used, other N", "beside"),
@@ -148,14 +148,14 @@ EXCLUDED: tuple[tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], st
         "x would overflow",
     ),
     ("eps", partial(operator.eq, 0.0), "dead", lambda dead: dead != "none", NO_NUMBER),
-    ("eps", partial(operator.eq, 0.0), "skips", lambda skips: "dead" in skips, NO_NUMBER),
+    ("eps", partial(operator.eq, 0.0), "skips", lambda skips: "zero-variance" in skips, NO_NUMBER),
     ("eps", partial(operator.eq, 0.0), "beta2", partial(operator.eq, 0.0), NO_NUMBER),
     ("eps", partial(operator.eq, 0.0), "magnitude", lambda size: size in ("tiny", "subnormal"), NO_NUMBER),
     (
         "dead",
         lambda dead: dead in ("none", "nearly"),
         "skips",
-        partial(operator.eq, "on a dead coordinate"),
+        partial(operator.eq, "on a zero-variance coordinate"),
         NO_MEANING,
     ),
     ("checkpoint", partial(operator.eq, "none"), "when", lambda when: when != "in the warm-up", NO_MEANING),
@@ -301,7 +301,9 @@ def _put_skips(
         if op.startswith("resize"):
             n = int(op.split()[1])
         if op == "skip":
-            places = np.flatnonzero(dead_D) if row["skips"] == "on a dead coordinate" else np.arange(dead_D.size)
+            places = (
+                np.flatnonzero(dead_D) if row["skips"] == "on a zero-variance coordinate" else np.arange(dead_D.size)
+            )
             k, bad = rng.choice(places), rng.choice([np.nan, np.inf, -np.inf])
             grads_TND[taken, rng.integers(n), k] = bad
             if n > 1 and rng.random() < 0.3:
