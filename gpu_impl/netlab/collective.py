@@ -8,7 +8,12 @@ the data follows behind 48 bytes that say what it is. All workers send alike, so
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import distributed as dist
 
 FRAMING = 3 * 48
 SEGMENT = 2**20
@@ -48,3 +53,16 @@ class Collective:
     def framing(self, n_workers: int) -> int:
         """Bytes that a worker sends beside the data."""
         return FRAMING * self.messages(n_workers)
+
+    def prepared(self, n_workers: int) -> Callable[[], object]:
+        """The call, in the default group, on memory of its own."""
+        if self.kind == "all-reduce":
+            return partial(dist.all_reduce, torch.zeros(math.ceil(self.size / 4)))
+        whole = torch.zeros(self.size, dtype=torch.uint8)
+        if self.kind == "all-to-all":
+            return partial(dist.all_to_all_single, torch.zeros_like(whole), whole)
+        return partial(all_gather, whole, torch.zeros(self.size // n_workers, dtype=torch.uint8))
+
+
+# torch 2.13 renamed all_gather_into_tensor and warns of the old name
+all_gather: Callable[..., object] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor

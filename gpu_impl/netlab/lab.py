@@ -10,11 +10,13 @@ from typing import Any
 
 from gpu_impl.harness.worker_pool import WorkerPool
 from gpu_impl.netlab.entering import enter
-from gpu_impl.netlab.network import Network
+from gpu_impl.netlab.network import CONGESTION, Network
 
 
 @contextmanager
-def lab(n_workers: int, *, timeout: float = 600.0) -> Iterator[tuple[Network, WorkerPool]]:
+def lab(
+    n_workers: int, *, timeout: float = 600.0, congestion: str = CONGESTION
+) -> Iterator[tuple[Network, WorkerPool]]:
     """Hosts and their workers; all of it is gone when the block ends, after Ctrl-C and SIGTERM too.
 
     The workers meet at a file, which all hosts see, so that nothing but their collectives is on the links.
@@ -22,13 +24,14 @@ def lab(n_workers: int, *, timeout: float = 600.0) -> Iterator[tuple[Network, Wo
     Args:
         n_workers: N.
         timeout: seconds that a call of the workers may take.
+        congestion: how TCP finds its rate.
 
     Raises:
         LabError: it can't be built here.
     """
     with ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _as_interrupt))
-        network = stack.enter_context(Network(n_workers))
+        network = stack.enter_context(Network(n_workers, congestion))
         pool = stack.enter_context(WorkerPool(n_workers, timeout=timeout, entering=partial(enter, network.hosts)))
         yield network, pool
 

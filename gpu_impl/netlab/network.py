@@ -19,6 +19,9 @@ from gpu_impl.netlab.tools import LabError, ip, tc, what_is_missing
 
 MTU = 1500
 INTERFACE = "eth0"
+SUBNET = "198.18.0.0/24"
+"""In the block that RFC 2544 sets aside for measuring networks."""
+CONGESTION = "reno"
 OFFLOAD = 2**14
 """Bytes that the kernel may hand to a link at once, to be cut into frames. With its own 64 KiB a bucket must hold more
 than is fair; with one frame each, the machine is busy with frames."""
@@ -35,6 +38,9 @@ class Network:
 
     Args:
         n_hosts: N, 1 to 254.
+        congestion: how TCP finds its rate: "reno", which all kernels have, or what this one has besides. On links that
+            drop nothing, Reno fills them. BBR, which some kernels take of themselves, does not: training pauses between
+            its exchanges, and BBR then believes the link to be slow.
 
     Attributes:
         hosts: names of their namespaces.
@@ -43,7 +49,7 @@ class Network:
         LabError: it can't be built here; the message says what is missing.
     """
 
-    def __init__(self, n_hosts: int) -> None:
+    def __init__(self, n_hosts: int, congestion: str = CONGESTION) -> None:
         if reason := what_is_missing():
             raise LabError(reason)
         remove_leftovers()
@@ -51,12 +57,12 @@ class Network:
         self.switch, *self.hosts = self._namespaces.names
         self._limited = False
         try:
-            self._link()
+            self._link(congestion)
         except BaseException:
             self.close()
             raise
 
-    def _link(self) -> None:
+    def _link(self, congestion: str) -> None:
         everyone = range(len(self.hosts))
         lines = ["link add bridge0 type bridge", "link set bridge0 addrgenmode none up"]
         for k, host in enumerate(self.hosts):
@@ -68,7 +74,8 @@ class Network:
                 host,
                 "link set lo up",
                 f"link set {INTERFACE} mtu {MTU} gso_max_size {OFFLOAD} addrgenmode none up",
-                f"address add {_address(k)}/24 dev {INTERFACE}",
+                f"address add {_address(k)}/24 dev {INTERFACE} noprefixroute",
+                f"route add {SUBNET} dev {INTERFACE} congctl {congestion}",
                 *(f"neighbour add {_address(j)} lladdr {_hardware(j)} dev {INTERFACE}" for j in everyone if j != k),
             )
 
@@ -119,8 +126,7 @@ class Network:
 
 
 def _address(k: int) -> str:
-    """Of host k, in the block that RFC 2544 sets aside for measuring networks."""
-    return f"198.18.0.{k + 1}"
+    return SUBNET.replace(".0/24", f".{k + 1}")
 
 
 def _hardware(k: int) -> str:

@@ -26,6 +26,7 @@ class Plan:
         contestants: names in ``CONTESTANTS``.
         batch: samples of a worker and step.
         seconds: that a point's timed steps take, if FEWEST of them take no longer.
+        congestion: how TCP finds its rate.
     """
 
     workers: Sequence[int]
@@ -35,11 +36,12 @@ class Plan:
     contestants: Sequence[str]
     batch: int
     seconds: float
+    congestion: str
 
     def expected(self, name: str, n_parameters: int, bandwidth: float) -> float:
         """Seconds of a point, roughly: the links are nearly full."""
         step = 0.02 + CONTESTANTS[name].bits * 2 * n_parameters / bandwidth
-        return step + max(self.seconds, FEWEST * step)
+        return step + 2 * max(self.seconds, FEWEST * step)
 
     def total(self) -> float:
         """Seconds of the whole sweep, roughly."""

@@ -19,6 +19,7 @@ class Point:
         step: median of the time from one step's end on the slowest worker to the next one's.
         low: 20 % quantile of that.
         high: 80 % quantile.
+        exchange: median of a step's collectives alone, one after another.
         silent: median of the same where nothing is sent, and all else is done.
         compute: median of a step of each worker for itself, with Adam.
         cpu: time of a processor that a worker spends.
@@ -41,6 +42,7 @@ class Point:
     step: float
     low: float
     high: float
+    exchange: float
     silent: float
     compute: float
     cpu: float
@@ -55,16 +57,14 @@ class Point:
 
     @property
     def wire(self) -> float:
-        """What the network adds to a step."""
+        """What the network adds to a step: less than ``exchange`` where that goes on beside the backward pass."""
         return self.step - self.silent
 
     @property
-    def exchange(self) -> float:
-        """What the exchange takes: ``wire``, or what the frames need at the link's rate where that is more.
-
-        ``wire`` is less where the exchange goes on beside the backward pass, and by chance.
-        """
-        return max(self.wire, self.line)
+    def dominant(self) -> str:
+        """What most of the step is."""
+        parts = {"compute": self.compute, "compression": self.compression, "wire": self.wire}
+        return max(parts, key=lambda name: parts[name])
 
     @property
     def compression(self) -> float:

@@ -1,8 +1,8 @@
 """A sweep of the lab: every contestant at every number of workers, size, bandwidth and latency, one after another.
 
 A contestant takes its first steps on free links. At each point, steps without a network are measured before and after
-those on it. What the calls of the workers send beside the steps (two barriers) is measured with no step between them,
-and taken off.
+those on it, and the collectives of a step alone. What the calls of the workers send beside the steps (two barriers) is
+measured with no step between them, and taken off.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def sweep(plan: Plan, report: Report) -> Iterator[Point]:
     longest = max(plan.expected(*one) for one in product(plan.contestants, plan.parameters, plan.bandwidths))
     for n_workers in plan.workers:
         report(f"N = {n_workers}: starting the workers", 0)
-        with lab(n_workers, timeout=60 + PATIENCE * longest) as (network, pool):
+        with lab(n_workers, timeout=60 + PATIENCE * longest, congestion=plan.congestion) as (network, pool):
             pool.call(worker.ready)
             report("", START)
             for n_parameters, name in product(plan.parameters, plan.contestants):
@@ -54,6 +54,7 @@ def sweep(plan: Plan, report: Report) -> Iterator[Point]:
                     apart = _Apart(pool)
                     apart.measure()
                     times, cpu, sent, drops = _steps(network, pool, plan.seconds)
+                    exchange = _exchange(network, pool, len(times))
                     apart.measure()
                     yield Point(
                         contestant=name,
@@ -65,6 +66,7 @@ def sweep(plan: Plan, report: Report) -> Iterator[Point]:
                         step=statistics.median(times),
                         low=_quantile(times, 0.2),
                         high=_quantile(times, 0.8),
+                        exchange=exchange,
                         silent=statistics.median(apart.silent),
                         compute=statistics.median(apart.alone),
                         cpu=cpu,
@@ -97,17 +99,22 @@ class _Apart:
 
 def _steps(network: Network, pool: WorkerPool, seconds: float) -> tuple[list[float], float, Sent, int]:
     """Seconds of each step, processor seconds of one, all that was sent in all of them, frames dropped."""
-    first, _, _ = _counted(network, pool, 1)
+    first, _, _ = _counted(network, pool, worker.NETWORK, 1)
     n_steps = min(MOST, max(FEWEST, round(seconds / first[0])))
-    times, cpu, sent = _counted(network, pool, n_steps)
-    _, _, beside = _counted(network, pool, 0)
+    times, cpu, sent = _counted(network, pool, worker.NETWORK, n_steps)
+    _, _, beside = _counted(network, pool, worker.NETWORK, 0)
     return times, cpu / n_steps, sent - beside, network.drops() + sent.drops
 
 
-def _counted(network: Network, pool: WorkerPool, n_steps: int) -> tuple[list[float], float, Sent]:
+def _exchange(network: Network, pool: WorkerPool, n_steps: int) -> float:
+    """Median seconds of a step's collectives."""
+    return statistics.median(_counted(network, pool, worker.EXCHANGE, n_steps)[0])
+
+
+def _counted(network: Network, pool: WorkerPool, which: str, n_steps: int) -> tuple[list[float], float, Sent]:
     """Seconds of each step, processor seconds of all of a worker's, all that was sent."""
     before = total(network.sent())
-    found = pool.call(worker.steps, n_steps)
+    found = pool.call(worker.steps, which, n_steps)
     sent = total(network.sent()) - before
     ends = [max(one.began for one in found), *(max(row) for row in zip(*(one.ended for one in found), strict=True))]
     times = [end - begin for begin, end in pairwise(ends)]

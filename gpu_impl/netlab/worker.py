@@ -1,7 +1,8 @@
 """What the workers of a lab are told to do; each function runs on all of them at once.
 
 A worker holds one contestant, three times: on the group of all workers, on a group that sends nothing, and as training
-of each worker for itself. So what others do on the machine disturbs all three alike.
+of each worker for itself. So what others do on the machine disturbs all three alike. And it holds the collectives of a
+step, without anything else of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gpu_impl.netlab.silent_group import NAME, SilentGroup
 SETTLE = 0.1
 """Seconds after which a connection has acknowledged what it got: Linux waits for at most 40 ms."""
 
-NETWORK, SILENT, ALONE = "network", "silent", "alone"
+NETWORK, SILENT, ALONE, EXCHANGE = "network", "silent", "alone", "exchange"
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,20 @@ def prepare(name: str, n_parameters: int, batch: int) -> tuple[int, list[Collect
             step()
     silent.calls.clear()
     _held[SILENT]()
+    calls = [call.prepared(silent.size()) for call in silent.calls]
+
+    def exchange() -> None:
+        for call in calls:
+            call()
+
+    _held[EXCHANGE] = exchange
     return model.n_parameters, silent.calls.copy()
 
 
-def steps(n_steps: int) -> Steps:
-    """Steps of the contestant on the network, one after another, between two barriers."""
+def steps(which: str, n_steps: int) -> Steps:
+    """Steps of NETWORK, or of EXCHANGE: of the former the collectives alone; all between two barriers."""
     dist.barrier()
-    measured = _timed(NETWORK, n_steps)
+    measured = _timed(which, n_steps)
     dist.barrier()
     time.sleep(SETTLE)
     return measured

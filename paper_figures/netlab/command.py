@@ -20,6 +20,7 @@ from gpu_impl.benchmarks.timing import environment
 from gpu_impl.harness.worker_pool import WorkerDiedError
 from gpu_impl.netlab.bandwidth import bits_per_second
 from gpu_impl.netlab.contestants import CONTESTANTS
+from gpu_impl.netlab.network import CONGESTION
 from gpu_impl.netlab.plan import Plan
 from gpu_impl.netlab.point import Point
 from gpu_impl.netlab.sweep import sweep
@@ -34,7 +35,7 @@ PARAMETERS, QUICK_PARAMETERS = 10_000_000, 1_000_000
 FEWEST_PARAMETERS = 100_000
 """Below, what is padded and compared in every step is more than the formula's tolerance."""
 MOST_WORKERS = 64
-CONGESTION = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+FILE_WIDTH = 120
 
 
 def netlab(
@@ -49,6 +50,9 @@ def netlab(
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Samples of a worker and step.")] = 8,
     seconds: Annotated[float, typer.Option(min=0.1, help="Of timed steps at each point; three steps at least.")] = 2.0,
+    congestion: Annotated[
+        str, typer.Option(help="How TCP finds its rate: reno, or another that this kernel has.")
+    ] = CONGESTION,
     quick: Annotated[bool, typer.Option("--quick", help="A million parameters, three bandwidths, short.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the points to this file.")] = None,
@@ -66,10 +70,13 @@ def netlab(
         contestants=contestants or list(CONTESTANTS),
         batch=batch,
         seconds=0.5 if quick else seconds,
+        congestion=congestion,
     )
     _check(plan)
     points, console = list[Point](), Console()
-    facts = machine()
+    if not console.is_terminal:
+        console = Console(width=FILE_WIDTH)
+    facts = machine() | {"congestion_control": congestion}
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=plan.total())
@@ -132,6 +139,8 @@ def _check(plan: Plan) -> None:
     for latency in plan.latencies:
         if not 0 <= latency <= 1:
             raise typer.BadParameter(f"--latency must lie in 0..1000 ms, got {1e3 * latency:g}")
+    if not plan.congestion.isalnum():
+        raise typer.BadParameter(f"--congestion must be a name such as reno, got {plan.congestion!r}")
     for name in plan.contestants:
         if name not in CONTESTANTS:
             raise typer.BadParameter(f"--contestants must be one of {', '.join(CONTESTANTS)}; got {name!r}")
@@ -144,7 +153,6 @@ def machine() -> dict[str, str]:
         "threads": "1 a worker",
         "cores": str(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else str(os.cpu_count()),
         "kernel": f"{platform.system()} {platform.release()}",
-        "congestion_control": CONGESTION.read_text().strip() if CONGESTION.exists() else "",
     }
 
 

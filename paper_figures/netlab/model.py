@@ -28,6 +28,9 @@ FRAME = MTU + ETHERNET
 OVERHEAD = FRAME / (FRAME - HEADERS)
 """Bytes of full frames over those of the payload in them. Acknowledgements without payload come on top."""
 
+FITTED = {"ddp", "1-bit"}
+"""Who sends most, and who sends least; the model knows of no overlap, and the latter has none."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -69,10 +72,10 @@ def per_byte(point: Point) -> float:
 def fit(points: Sequence[Point]) -> Model | None:
     """The two numbers, by least squares of the relative error; None where that leaves no point to predict.
 
-    Fitted on the lowest and the highest bandwidth of the first and the last contestant, all of one N.
+    Fitted on the lowest and the highest bandwidth of the contestants in FITTED, all of one N.
     """
     ends = {min(point.bandwidth for point in points), max(point.bandwidth for point in points)}
-    who = {points[0].contestant, points[-1].contestant}
+    who = FITTED & {point.contestant for point in points} or {points[0].contestant}
     chosen = [point for point in points if point.bandwidth in ends and point.contestant in who]
     if len(chosen) == len(points) or len(chosen) < 2:
         return None

@@ -25,29 +25,26 @@ def tables(points: Sequence[Point]) -> Iterable[Table]:
 
 
 def _table(points: Sequence[Point], title: str) -> Table:
-    columns = ("samples\na sec.", "step", "com-\npute", "com-\npress", "wire", "line", "MB", "from\nlaw")
-    caption = "times in ms; line: what the frames take at the link's rate; law: of the bytes; x: times faster than ddp"
-    table = Table(
-        Column("", no_wrap=True),
-        *columns,
-        "step\nx",
-        "wire\nx",
-        title=title,
-        caption=caption,
-        box=SIMPLE,
-        padding=(0, 0, 0, 1),
+    columns = ["samples/s", "step", "compute", "compression", "wire", "most", "exchange", "line", "MB", "law", "step x"]
+    caption = (
+        "times in ms; exchange: the collectives alone; line: what the frames take at the link's rate; law: how far the "
+        "bytes are from the formula; x: times faster than ddp"
     )
+    table = Table(Column("", no_wrap=True), *columns, "exchange x", title=title, caption=caption, box=SIMPLE)
     for column in table.columns[1:]:
         column.justify = "right"
     base = next((point for point in points if point.contestant == BASES[0]), None)
     for point in points:
-        times = (point.step, point.compute, point.compression, point.wire, point.line)
+        times = (point.step, point.compute, point.compression, point.wire)
         table.add_row(
             point.contestant,
             _short(point.samples_per_second),
             *(_short(1e3 * time) for time in times),
+            point.dominant,
+            _short(1e3 * point.exchange),
+            _short(1e3 * point.line),
             f"{point.payload_bytes / 1e6:,.3f}",
-            f"{100 * (point.payload_bytes / formula_bytes(point) - 1):+.1f}%",
+            f"{100 * (point.payload_bytes / formula_bytes(point) - 1):+.2f}%",
             "" if base is None else _short(base.step / point.step),
             "" if base is None else _short(base.exchange / point.exchange),
         )

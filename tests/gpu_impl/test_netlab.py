@@ -155,12 +155,13 @@ def test_after_a_kill_the_workers_end_and_the_next_start_removes_the_rest(tmp_pa
     assert all(processes_in(name) for name in names[1:])
     assert remove_leftovers() == []  # it runs: hands off
     process.kill()
-    process.communicate()
+    process.wait()
     assert wait_until(lambda: not any(map(is_running, pids)))
     assert all((MADE / name).exists() for name in names)
     with Network(2):
         assert not any((MADE / name).exists() for name in names)
     assert not any(names[0] in file.read_text() for file in RECORDS.glob("*.json"))
+    process.communicate()
 
 
 @needs_lab
@@ -218,7 +219,7 @@ def record(folder, name, owner, names):
 def test_half_a_network_is_removed(monkeypatch):
     made = []
 
-    def fails(self):
+    def fails(self, congestion):
         made.extend([self.switch, *self.hosts])
         raise LabError("no more")
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import distributed as dist
 
-from gpu_impl.netlab.collective import FRAMING, Collective
+from gpu_impl.netlab.collective import FRAMING, Collective, all_gather
 from gpu_impl.netlab.contestants import CONTESTANTS, PREPARATION
 from gpu_impl.netlab.layers import LAYERS, Layers, width_for
 from gpu_impl.netlab.silent_group import NAME, SilentGroup
@@ -43,6 +43,12 @@ def silent():
     dist.destroy_process_group()
 
 
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "all-to-all"])
+def test_a_prepared_collective_is_the_one_that_was_written_down(silent, kind):
+    Collective(kind, 48).prepared(4)()
+    assert silent.calls == [Collective(kind, 48)]
+
+
 @pytest.mark.parametrize("name", CONTESTANTS)
 def test_each_contestant_trains_on_the_silent_group(silent, name):
     """And what it sends in a step is what its kind of compression sends, to a tenth."""
@@ -64,7 +70,7 @@ def test_each_contestant_trains_on_the_silent_group(silent, name):
 
 def test_what_the_silent_group_gives_is_what_equal_workers_would_get(silent):
     row, rows, gathered = torch.arange(3.0), torch.arange(12.0).view(4, 3), torch.zeros(4, 3)
-    getattr(dist, "all_gather_single", dist.all_gather_into_tensor)(gathered.view(-1), row)
+    all_gather(gathered.view(-1), row)
     assert gathered.tolist() == [row.tolist()] * 4
     swapped = torch.zeros(4, 3)
     dist.all_to_all_single(swapped, rows)

@@ -22,8 +22,8 @@ def point(name, bandwidth, **changes):
     """A point that obeys the model exactly."""
     blank = Point(
         contestant=name, n_workers=4, dim=1_000_000, batch=8, bandwidth=bandwidth, latency=0.0, step=1.0, low=1.0,
-        high=1.0, silent=SILENT[name], compute=0.01, cpu=0.01, wire_bytes=0.0, payload_bytes=0.0, call_bytes=0.0,
-        framing=4000, rounds=ROUNDS[name], drops=0, n_steps=3, load=1.0,
+        high=1.0, exchange=0.1, silent=SILENT[name], compute=0.01, cpu=0.01, wire_bytes=0.0, payload_bytes=0.0,
+        call_bytes=0.0, framing=4000, rounds=ROUNDS[name], drops=0, n_steps=3, load=1.0,
     )  # fmt: skip
     volume = formula_bytes(blank)
     step = blank.silent + volume * (8 / bandwidth * OVERHEAD + HOST) + blank.rounds * ROUND
@@ -124,9 +124,12 @@ def test_it_is_told_in_words():
     ]
 
 
-def test_an_exchange_takes_no_less_than_its_frames_on_the_line():
+def test_what_most_of_a_step_is():
     one = point("1-bit", 1e8)
-    assert one.exchange == one.wire == one.step - one.silent
-    by_chance = replace(one, step=one.silent)
-    assert by_chance.exchange == by_chance.line == 8 * by_chance.wire_bytes / 1e8
+    assert one.wire == one.step - one.silent
+    assert (one.silent, one.compute, one.compression) == (0.05, 0.01, pytest.approx(0.04))
+    assert point("ddp", 1e8).dominant == "wire"
+    assert one.dominant == "compression"
+    assert replace(one, compute=0.05).dominant == "compute"
+    assert one.line == 8 * one.wire_bytes / 1e8
     assert per_byte(one) == pytest.approx(8e-8 * 1514 / 1448)
