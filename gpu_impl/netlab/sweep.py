@@ -21,7 +21,7 @@ from gpu_impl.netlab.network import Network
 from gpu_impl.netlab.plan import CHANGE, FEWEST, MOST, START, Plan
 from gpu_impl.netlab.point import Point
 
-SINGLE_STEPS = 4
+SINGLE_STEPS = 3
 """Of those without a network, before and after the others."""
 PATIENCE = 10.0
 """How many times longer than planned the workers may take."""

@@ -15,6 +15,14 @@ from paper_figures.netlab.volumes import formula_bytes
 
 BASES = ("ddp", "ddp-fp16")
 """Whom the others are compared with."""
+COLUMNS = (
+    "samples/s", "step", "compute", "compression", "wire", "most", "exchange", "line", "MB", "law", "step x",
+    "exchange x",
+)  # fmt: skip
+LEGEND = (
+    "exchange: the collectives alone; line: what the frames take at the link's rate; law: how far the bytes are from "
+    "the formula; x: times faster than ddp"
+)
 
 
 def tables(points: Sequence[Point]) -> Iterable[Table]:
@@ -25,33 +33,33 @@ def tables(points: Sequence[Point]) -> Iterable[Table]:
 
 
 def _table(points: Sequence[Point], title: str) -> Table:
-    columns = ["samples/s", "step", "compute", "compression", "wire", "most", "exchange", "line", "MB", "law", "step x"]
-    caption = (
-        "times in ms; exchange: the collectives alone; line: what the frames take at the link's rate; law: how far the "
-        "bytes are from the formula; x: times faster than ddp"
-    )
-    table = Table(Column("", no_wrap=True), *columns, "exchange x", title=title, caption=caption, box=SIMPLE)
+    table = Table(Column("", no_wrap=True), *COLUMNS, title=title, caption=f"times in ms; {LEGEND}", box=SIMPLE)
     for column in table.columns[1:]:
         column.justify = "right"
-    base = next((point for point in points if point.contestant == BASES[0]), None)
     for point in points:
-        times = (point.step, point.compute, point.compression, point.wire)
-        table.add_row(
-            point.contestant,
-            _short(point.samples_per_second),
-            *(_short(1e3 * time) for time in times),
-            point.dominant,
-            _short(1e3 * point.exchange),
-            _short(1e3 * point.line),
-            f"{point.payload_bytes / 1e6:,.3f}",
-            f"{100 * (point.payload_bytes / formula_bytes(point) - 1):+.2f}%",
-            "" if base is None else _short(base.step / point.step),
-            "" if base is None else _short(base.exchange / point.exchange),
-        )
+        table.add_row(point.contestant, *cells(point, points))
     return table
 
 
-def _short(value: float) -> str:
+def cells(point: Point, points: Sequence[Point]) -> list[str]:
+    """A row of a table: COLUMNS of a point, among the points of the same link."""
+    times = (point.step, point.compute, point.compression, point.wire)
+    base = next((other for other in points if other.contestant == BASES[0]), None)
+    return [
+        in_short(point.samples_per_second),
+        *(in_short(1e3 * time) for time in times),
+        point.dominant,
+        in_short(1e3 * point.exchange),
+        in_short(1e3 * point.line),
+        f"{point.payload_bytes / 1e6:,.3f}",
+        f"{100 * (point.payload_bytes / formula_bytes(point) - 1):+.2f}%",
+        "" if base is None else in_short(base.step / point.step),
+        "" if base is None else in_short(base.exchange / point.exchange),
+    ]
+
+
+def in_short(value: float) -> str:
+    """Three digits, or all of a large one."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
 
 
