@@ -211,6 +211,7 @@ def refusals() -> Iterator[Comparison]:
         ("300 roundings in bfloat16", lambda r: r.gamma(300, "bfloat16")),
         ("600 roundings in bfloat16", lambda r: r.gamma(600, "bfloat16")),
         ("a depth of -1", lambda r: r.scale_tolerance([1.0], "l1", "float32", -1)),
+        ("a depth of 2.5", lambda r: r.scale_tolerance([1.0] * 4, "l1", "float32", 2.5)),
         ("the mean with a depth of -1", lambda r: r.mean_tolerance([1.0], 0.0, "float32", -1)),
         ("the scale l3", lambda r: r.scale_tolerance([1.0], "l3", "float32")),
         ("127 additions of squares in bfloat16",
@@ -332,7 +333,7 @@ def messages() -> Iterator[Comparison]:
 
 
 def scales() -> Iterator[Comparison]:
-    """T11c, and T11h, which is T11i."""
+    """T11n, whose bound is above T11c's, and T11h, which is T11i."""
     rows = np.array(
         [VALUES, [value * 1e-19 for value in VALUES], [1e-30] * len(VALUES), [0.0] * len(VALUES)], np.float32
     )
@@ -342,7 +343,7 @@ def scales() -> Iterator[Comparison]:
     for dtype, accumulator in formats:
         form = {**FORMATS[accumulator], "stored_precision": FORMATS[dtype]["precision"],
                 "stored_least": FORMATS[dtype]["least"], "live": count}  # fmt: skip
-        for kind, name in (("l1", "T11c"), ("l2", "T11h")):
+        for kind, name in (("l1", "T11n"), ("l2", "T11h")):
             for depth, wobble in ((None, 0.0), (4, 1e-6), (0, 0.0)):
                 slack = wobble * np.arange(rows.size).reshape(rows.shape)
                 target = [
@@ -360,7 +361,7 @@ def scales() -> Iterator[Comparison]:
             yield Comparison(
                 "scale_tolerance", f"in {dtype} by default",
                 lambda r, t=dtype: r.scale_tolerance(VALUES, "l1", t),
-                bound(theorem("T11c"), **form, depth=count - 1, vector=VALUES, tolerances=[0.0] * count),
+                bound(theorem("T11n"), **form, depth=count - 1, vector=VALUES, tolerances=[0.0] * count),
             )  # fmt: skip
     yield Comparison("scale_tolerance", "of no coordinates",
                      lambda r: r.scale_tolerance(np.zeros((2, 0)), "l1", "float32"), [0.0, 0.0])  # fmt: skip

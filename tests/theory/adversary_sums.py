@@ -113,6 +113,8 @@ def scale_forms(dim: int) -> list[Form]:
 
     def l1(x: Arrays, shape: str, end: str) -> Any:
         u, kind = x["u"], x["u"].dtype.type
+        if end == "each divided":
+            return total(np.abs(u) / kind(dim), shape, u)
         s = total(np.abs(u), shape, u)
         return s / kind(dim) if end == "divided" else s * kind(1 / dim)
 
@@ -139,7 +141,7 @@ def scale_forms(dim: int) -> list[Form]:
     for shape in ("sequence", "pairs", "fused"):
         depth = rounding.tree_depth(dim, 1) if shape == "pairs" else None
         for kind, run, ends in (
-            ("l1", l1, ("divided", "times 1/d")),
+            ("l1", l1, ("divided", "times 1/d", "each divided")),
             ("l2", l2, ("root of mean", "over root", "times 1/root")),
         ):
             if shape == "fused" and (kind == "l1" or dim > 64):

@@ -1,4 +1,4 @@
-"""Tolerances of what is sent: corrected momentum, scale, new error, mean (T11b, T11c, T11d, T11f, T11g, T11h, T11i)."""
+"""Tolerances of what is sent: corrected momentum, scale, new error, mean (T11b, T11c, T11d, T11f, T11g, T11h, T11n)."""
 
 from __future__ import annotations
 
@@ -90,13 +90,12 @@ def scale_tolerance(
     accumulator: str = "float32",
     u_tolerance: ArrayLike = 0.0,
 ) -> Floats:
-    """Bound on abs(computed scale - exact scale of u) over the last axis (T11c); d is its length (live coordinates).
+    """Bound on abs(computed scale - exact scale of u) over the last axis, of d live coordinates (T11n, T11h).
 
     ``depth``: the most additions any one term goes through in the ``accumulator`` format; None allows every order of
-    summation, d - 1. The sum is divided, or multiplied by a rounded 1/d: terms that are each divided before they are
-    added lose up to d smallest subnormals more, which matters among subnormal numbers only. The final rounding to
-    ``dtype`` is included. ``u_tolerance``: how far the implementation's u may
-    be from the ``u`` given here (a norm moves by at most the norm of the difference).
+    summation, d - 1. The sum is divided, or multiplied by a rounded 1/d; with l1 perhaps each term before it (T11n).
+    The final rounding to ``dtype`` is included. ``u_tolerance``: how far the implementation's u may be from the ``u``
+    given here (a norm moves by at most the norm of the difference).
     """
     if kind not in ("l1", "l2"):
         raise ValueError(f"unknown scale {kind!r}: expected 'l1' or 'l2'")
@@ -109,7 +108,8 @@ def scale_tolerance(
     if kind == "l1":
         exact, moved = size.mean(axis=-1), wobble.mean(axis=-1)
         relative = compose(gamma(additions + 3, accumulator), last)
-        underflow = eta_sum + eta
+        some = nonzero(size + wobble).sum(axis=-1)
+        underflow = eta_sum * (1 + gamma(additions + 3, accumulator)) * some + eta
     else:
         exact, moved = _rms(size), _rms(wobble)
         summed = gamma(additions + 1, accumulator)

@@ -1,4 +1,4 @@
-"""T11c, T11h, T11i: the scale of a compressed vector, summed in any order of depth h, in floating point."""
+"""T11c, T11h, T11i, T11n: the scale of a compressed vector, summed in any order of depth h, in floating point."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ depth = count("depth", least=0)
 stored_precision = count("stored_precision")
 stored_least = count("stored_least", least=0)
 vector, used, tolerances = array("vector"), array("used"), array("tolerances")
+weights = array("weights")
 stored_weight = sp.Symbol("stored_weight", real=True)
 
 
@@ -121,6 +122,84 @@ L1 = Theorem(
     remarks="The model has no largest number, so no overflow is assumed: neither the inputs nor what is computed on "
     "the way may overflow. In float32 two entries of 3e38 break this: their sum is inf. An implementation that has "
     "to work there must scale first [C1], which this theorem does not cover.",
+)
+
+
+def weighted_example() -> Example:
+    """Small subnormal numbers, of whose halves each is rounded up; their sum is exact."""
+    number, tiny = 2, 2.0**-149
+    tree = Plus(Times(0.5, Read(0)), Times(0.5, Read(1)))
+    values = [3 * tiny] * number
+    scale = orders.computed(tree, values, 24, 149)
+    return Example(
+        "two numbers of three times the smallest subnormal",
+        float(abs(scale - Fraction(values[0]))),
+        {
+            "live": number,
+            "precision": 24,
+            "least": 149,
+            "stored_precision": 24,
+            "stored_least": 149,
+            "depth": 1,
+            "order": tree,
+            "inputs": values,
+            "vector": values,
+            "used": values,
+            "tolerances": [0.0] * number,
+            "weights": [0.5] * number,
+        },
+    )
+
+
+reach = sp.Abs(vector[k]) + tolerances[k]
+WEIGHTED_FIRST = Theorem(
+    id="T11n",
+    title="l1 scale in floating point, each magnitude divided before the sum",
+    conclusion=le(
+        sp.Abs(kept(computed(precision, least, order, inputs)) - size),
+        compose(gamma(depth + 3, precision), LAST) * (size + moved)
+        + moved
+        + eta() * (1 + gamma(depth + 3, precision)) * total(nonzero(reach), k, d)
+        + STORED_ETA * nonzero(size + moved),
+    ),
+    hypotheses=(
+        Hypothesis(
+            "in_format",
+            ForAll(((k, d),), eq(fl(precision, least, used[k]), used[k])),
+            "what is summed are numbers of the accumulator's format",
+        ),
+        Hypothesis("magnitudes", ForAll(((k, d),), eq(inputs[k], sp.Abs(used[k]))), "the inputs are magnitudes"),
+        NEAR,
+        READ_ONCE,
+        Hypothesis(
+            "evaluates",
+            ForAll((x,), eq(exact(order, x), total(weights[k] * x[k], k, d))),
+            "in exact arithmetic it is the weighted sum",
+        ),
+        Hypothesis(
+            "paths",
+            ForAll(((k, d),), le(roundings(order, k), depth + 1)),
+            "a magnitude passes one product and at most `depth` additions",
+        ),
+        Hypothesis("one_product", ForAll(((k, d),), le(products(order, k), 1)), "it is multiplied once at most"),
+        Hypothesis(
+            "weights_stored",
+            ForAll(((k, d),), le(sp.Abs(weights[k] - 1 / d), gamma(2, precision) / d)),
+            "each is divided by d, or multiplied by a rounded 1/d, d itself rounded or not",
+        ),
+        Hypothesis("few", lt((depth + 3) * u(), 1), "fewer roundings than the format has numbers between one and two"),
+    ),
+    where=(*WHERE[:-1], Row(weights, r"\hat w", "1/d as it is stored or divided by")),
+    words="The l1 scale whose magnitudes are divided one by one, then summed in any order of depth h, differs from the "
+    "exact one as that of T11c does, but for one smallest subnormal for each coordinate that is not zero.",
+    good_for="Covers whoever divides first so that the sum can't overflow; as T11c's bound is smaller, it is the "
+    "tolerance of every l1 scale.",
+    source="ours; Higham, Chapter 4, for sums",
+    example=weighted_example,
+    laws=("C1",),
+    coq_imports=("Rounding",),
+    remarks="The model has no largest number, so no overflow is assumed. Among subnormal numbers the last term is more "
+    "than the scale itself may be: there such an evaluation says little.",
 )
 
 root_mean_square = sp.sqrt(total(vector[k] ** 2, k, d) / d)
@@ -260,4 +339,4 @@ def example(form: str) -> Example:
     )
 
 
-THEOREMS = (L1, ROOT_OF_MEAN, ROOT_OF_SUM)
+THEOREMS = (L1, WEIGHTED_FIRST, ROOT_OF_MEAN, ROOT_OF_SUM)

@@ -12,7 +12,7 @@ REPORTS = {
     "verify-kernels-torch": "torch kernels",
     "verify-optimizer": "distributed optimizer",
 }
-THEOREMS = ("T8a", "T11b", "T11c", "T11d", "T11e")
+THEOREMS = ("T8a", "T11b", "T11d", "T11e", "T11h", "T11n")
 PROPERTIES = (
     *("optimizer.apply", "optimizer.conservation"),
     *("optimizer.worker_one_bit", "optimizer.worker_bits", "optimizer.worker_scale"),
