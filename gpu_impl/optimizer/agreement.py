@@ -101,8 +101,10 @@ def facts_of(run: Run) -> dict[str, Any]:
     facts["the number of parameter groups"] = len(run.groups)
     for k, group in enumerate(run.groups):
         where = f" of group {k}" if len(run.groups) > 1 else ""
-        for name in ("lr", "betas", "eps", "weight_decay"):
-            facts[name + where] = float(group[name]) if isinstance(group[name], Tensor) else group[name]
+        facts[f"lr{where}"] = float(group["lr"]) if isinstance(group["lr"], Tensor) else group["lr"]
+        facts[f"betas{where}"] = tuple(group["betas"])
+        for name in ("eps", "weight_decay"):
+            facts[name + where] = group[name]
         facts[f"non_freeze{where}"] = group.get("non_freeze", False)
         facts[f"the number of parameters{where}"] = len(group["params"])
         for j, name in enumerate(group.get("param_names", ())):

@@ -149,15 +149,17 @@ class HookedOneBitAdam(OneBitOptimizer):
         """Apply what the backward pass has exchanged.
 
         Raises:
-            RuntimeError: there was no backward pass, a gradient was changed since, or a GradScaler is used.
+            RuntimeError: there was no backward pass; a gradient, a learning rate or another setting was changed since;
+                or a GradScaler is used.
         """
         if closure is not None:
             raise RuntimeError("a closure can't be used with the hook, whose exchange is part of backward()")
         run, is_applicable = self.run, self._is_applicable
-        self._is_applicable = None
         run.check_whole()
         if is_applicable is None:
             raise RuntimeError("step() without gradients: call backward() first, outside of no_sync()")
+        self._refuse_late_settings()
+        self._is_applicable = None
         with run:
             self._refuse_loss_scale()
             if is_applicable:
@@ -182,6 +184,16 @@ class HookedOneBitAdam(OneBitOptimizer):
                 "bfloat16 without it, or use OneBitAdam with gpu_impl.leave_gradients_local(ddp)"
             )
 
+    def _refuse_late_settings(self) -> None:
+        """Nothing is lost yet: put back what was there, and step() goes on."""
+        self.run.groups = self.param_groups
+        changed = self._numbers.first_change(self.run)
+        if changed:
+            raise RuntimeError(
+                f"{changed} was changed between backward() and step(), but the workers have compared it in backward() "
+                "and exchanged momenta that depend on it: change it before backward() or after step()"
+            )
+
     def _refuse_changes(self) -> None:
         if not all(inbox.is_untouched() for inbox in self._inboxes):
             raise RuntimeError(
@@ -193,6 +205,7 @@ class HookedOneBitAdam(OneBitOptimizer):
         run = self.run
         decision = Decision(1.0, frozenset(self._off))
         for parcel in [inbox.parcel for inbox in self._inboxes]:
+            parcel.adopt()  # a parameter may have got new memory since backward()
             if not parcel.is_frozen:
                 adam_on_average(run, parcel, decision)
                 continue

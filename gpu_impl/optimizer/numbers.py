@@ -22,6 +22,9 @@ from gpu_impl.optimizer.settings import check_values
 BITS = 52
 """Bits that a float64 holds as an integer, with one to spare."""
 
+BEFORE, VALUES = 2, ("lr", "betas", "eps", "weight_decay")
+"""In the list that is compared: two counts of parameters, and then of each group what a schedule may change."""
+
 
 @dataclass
 class Decision:
@@ -57,11 +60,7 @@ class Numbers:
         Raises:
             ValueError: a value is not allowed; nothing has been written.
         """
-        values: list[Any] = [run.n_taken, sum(len(group["params"]) for group in run.groups)]
-        for group in run.groups:
-            lr = group["lr"]
-            values.append(float(lr) if isinstance(lr, Tensor) and lr.device.type == "cpu" else lr)
-            values += [group["betas"], group["eps"], group["weight_decay"]]
+        values = _values_of(run)
         if values == self._values:
             return
         for group in run.groups:
@@ -70,6 +69,16 @@ class Numbers:
         run.values_changed += 1
         told = [0.0 if isinstance(value, Tensor) else value for value in values]  # a learning rate on a GPU
         self._checksum = zlib.crc32(repr(told).encode())
+
+    def first_change(self, run: Run) -> str:
+        """What has changed since :meth:`check_values`, as "lr of group 0"; "" if nothing has."""
+        values = _values_of(run)
+        if values == self._values:
+            return ""
+        if values[:BEFORE] != self._values[:BEFORE]:
+            return "the set of parameters"
+        k = next(k for k in range(BEFORE, len(values)) if values[k : k + 1] != self._values[k : k + 1]) - BEFORE
+        return f"{VALUES[k % len(VALUES)]} of group {k // len(VALUES)}"
 
     def decide(
         self, run: Run, missing: set[int], unscale: Tensor | None, found_inf: Tensor | None, *, asks: bool = False
@@ -133,6 +142,16 @@ class Numbers:
             norm = squares.mean().sqrt()
             factor = torch.where(norm > limit, limit / norm, factor)
         return Decision(torch.where(torch.isfinite(squares).all(), factor, float("nan")), frozenset())
+
+
+def _values_of(run: Run) -> list[Any]:
+    """Copies: betas may be a list that a schedule writes to, and lr a tensor."""
+    values: list[Any] = [run.n_taken, sum(len(group["params"]) for group in run.groups)]
+    for group in run.groups:
+        lr, betas = group["lr"], group["betas"]
+        values.append(float(lr) if isinstance(lr, Tensor) and lr.device.type == "cpu" else lr)
+        values += [tuple(betas) if isinstance(betas, list) else betas, group["eps"], group["weight_decay"]]
+    return values
 
 
 def _factor(run: Run, squares: list[float]) -> float:

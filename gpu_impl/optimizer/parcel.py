@@ -162,7 +162,7 @@ class Parcel:
     def adam(self, absent: Mapping[int, set[int]]) -> None:
         """A step of Adam along the mean; parameters that are absent, by bucket and place, stay as they are."""
         kept = [pair for _, bucket in self.buckets for pair in bucket.saved(absent.get(id(bucket), set()))]
-        key = [self._mean is None, *((group["betas"], group["eps"]) for group, _ in self.buckets)]
+        key = [self._mean is None, *((tuple(group["betas"]), group["eps"]) for group, _ in self.buckets)]
         self._run(
             "adam",
             key,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from optimizer_support import ONE_BUCKET, gradients, model, new, pool, record
+from optimizer_support import ONE_BUCKET, flat, gradients, model, new, pool, record, train
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
@@ -249,3 +249,21 @@ def test_wire_bytes(n):
 def test_wire_bytes_of_a_tiny_buffer():
     """Rows are padded to 16 bytes: a buffer of 8 elements costs 16 bytes a row instead of 1 + 4."""
     assert pool(2).call(wire, [8], ONE_BUCKET)[0][1] == 2 * 16 + 24
+
+
+@pytest.mark.parametrize("backend", ["cpu", "torch"])
+def test_betas_may_be_a_list_that_a_schedule_writes_to(backend):
+    """The kernels' calls are prepared once: they must not go on with the numbers of the first step."""
+    ends = []
+    for is_written in (True, False):
+        params = model()
+        optimizer = new(params, betas=[0.9, 0.99], backend=backend)
+        for t in range(1, 9):
+            betas = [0.9 - 0.05 * t, 0.99 - 0.02 * t]
+            if is_written:
+                optimizer.param_groups[0]["betas"][:] = betas
+            else:
+                optimizer.param_groups[0]["betas"] = betas
+            train(params, optimizer, [t], rank=0)
+        ends.append(flat(params))
+    assert np.array_equal(*ends)

@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from gpu_impl import OneBitAdam
-from gpu_impl.kernels.cpu.call import BLOCK
+from gpu_impl.kernels.cpu.adam import adam
+from gpu_impl.kernels.cpu.apply import apply
+from gpu_impl.kernels.cpu.call import BLOCK, Launcher
+from gpu_impl.kernels.cpu.compress import compress
+from gpu_impl.kernels.cpu.decode import decode
+from gpu_impl.kernels.cpu.gradient_norm import gradient_norm
+from gpu_impl.kernels.cpu.server import server
 from gpu_impl.kernels.layout import Layout, scales_of
 from gpu_impl.kernels.pieces import Pieces
 from gpu_impl.kernels.select import get_backend
@@ -36,14 +42,14 @@ def pieces_of(flat, sizes=SIZES, absent=()):
 DIM = sum(8 * -(-size // 8) for size in SIZES)
 
 
-def state(seed=0, n=3):
+def state(seed=0, n=3, dim=DIM):
     random = torch.Generator().manual_seed(seed)
-    layout = Layout(DIM, n)
+    layout = Layout(dim, n)
     exchange = Exchange.alone(layout)
     exchange.shared.random_(0, 256, generator=random)
     scales_of(exchange.shared).uniform_(0.5, 1.5, generator=random)
     exchange.live.fill_(layout.chunk)
-    u = torch.randn(DIM, generator=random)
+    u = torch.randn(dim, generator=random)
     u[::37] = -0.0
     return WorkerState(u, torch.full((1,), 0.7), torch.zeros(1, dtype=torch.int64)), exchange
 
@@ -106,26 +112,74 @@ def test_decode_is_the_message_in_floats(backend, dtype):
         assert found[i] == torch.as_tensor(expected).to(dtype)
 
 
+def call_of(kernel, seed):
+    """Arguments of one call, on other values and another size for each seed."""
+    worker, exchange = state(seed, dim=DIM - 8 * seed)
+    random = torch.Generator().manual_seed(100 + seed)
+    x, v, grad = (torch.rand(exchange.layout.dim, generator=random) + 0.5 for _ in range(3))
+    w = torch.randn(exchange.layout.part_dim(seed), generator=random)
+    step = step_scalars(0.1, 0.01 * seed, 0.3, 0.4)
+    exchange.received.copy_(exchange.shared)
+    return {
+        "gradient_norm": {"grad": grad, "norm": torch.zeros(1, dtype=torch.float64)},
+        "adam": {"params": x, "momentum": worker.u, "variance": v, "grad": grad, "step": step}
+        | {"beta1": 0.9 - 0.1 * seed, "beta2": 0.99, "eps": 1e-8},
+        "compress": {"grad": grad, "worker": worker, "exchange": exchange, "step": step, "beta1": 0.9},
+        "server": {"server": ServerState(w, torch.ones(1), seed), "exchange": exchange, "step": step},
+        "apply": {"params": x, "preconditioner": v, "exchange": exchange, "step": step},
+        "decode": {"exchange": exchange, "preconditioner": v if seed else None, "values": grad},
+    }[kernel]
+
+
+def tensors_in(arguments):
+    """What a call may write to."""
+    for value in arguments.values():
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, WorkerState | ServerState | Exchange):
+            yield from (tensor for tensor in vars(value).values() if isinstance(tensor, torch.Tensor))
+
+
 @pytest.mark.parametrize("backend", ["torch", "cpu"])
-def test_prepared_calls_are_the_calls(backend):
-    """Several buffers at once, again and again, with contents that change between."""
-    kernels, flat = get_backend(backend), torch.randn(DIM)
-    many, alone = [state(seed) for seed in range(3)], [state(seed) for seed in range(3)]
-    step = step_scalars(1e-3)
-    calls = [{"grad": flat, "worker": w, "exchange": e, "step": step, "beta1": 0.9} for w, e in many]
-    prepared = kernels.prepare("compress", calls)
-    empty = ServerState(torch.zeros(0), torch.zeros(1), 2)
-    layout = Layout(8, 3)
-    kernels.prepare("server", [{"server": empty, "exchange": Exchange.alone(layout), "step": step}])()
+@pytest.mark.parametrize("kernel", ["gradient_norm", "adam", "compress", "server", "apply", "decode"])
+def test_prepared_calls_are_the_calls(backend, kernel):
+    """Of every kernel: several buffers at once, again and again, with contents that change between."""
+    kernels = get_backend(backend)
+    many, alone = ([call_of(kernel, seed) for seed in range(3)] for _ in range(2))
+    prepared = kernels.prepare(kernel, many)
     for _ in range(2):
-        flat.mul_(-0.5)
+        for calls in (many, alone):
+            for arguments in calls:
+                (arguments["exchange"].shared if kernel in ("apply", "decode") else next(tensors_in(arguments))).mul_(3)
         prepared()
-        for worker, exchange in alone:
-            kernels.compress(flat, worker, exchange, step, beta1=0.9)
-    for (worker, exchange), (w, e) in zip(many, alone, strict=True):
-        assert same(worker.u, w.u)
-        assert same(worker.u_scale, w.u_scale)
-        assert same(exchange.message, e.message)
+        for arguments in alone:
+            getattr(kernels, kernel)(**arguments)
+    for mine, expected in zip(many, alone, strict=True):
+        assert all(same(a, b) for a, b in zip(tensors_in(mine), tensors_in(expected), strict=True))
+
+
+@pytest.mark.parametrize("backend", ["torch", "cpu"])
+def test_a_server_without_elements_does_nothing(backend):
+    empty = ServerState(torch.zeros(0), torch.zeros(1), 2)
+    arguments = {"server": empty, "exchange": Exchange.alone(Layout(8, 3)), "step": step_scalars(1e-3)}
+    get_backend(backend).prepare("server", [arguments])()
+    assert not arguments["exchange"].reply.any()
+
+
+LAUNCHERS = [adam, apply, compress, decode, gradient_norm, server]
+
+
+@pytest.mark.parametrize("fields", ["too many", "too few"])
+@pytest.mark.parametrize("launcher", LAUNCHERS, ids=lambda launcher: launcher.name)
+def test_a_record_of_another_size_than_in_c_is_refused(launcher, fields):
+    """With one field too many the first call is right, and the second one reads what is not its own."""
+    signature = launcher.signature + "p" if fields == "too many" else launcher.signature[:-2]
+    wrong = Launcher(launcher.name, signature, lambda *_: (0,) * len(signature))
+    with pytest.raises(TypeError, match=f"record of {launcher.name} has .* bytes here"):
+        wrong.prepare([()])
+    short = Launcher(launcher.name, launcher.signature, lambda *_: (0,) * (len(launcher.signature) - 1))
+    with pytest.raises(TypeError, match=f"fields, got {len(launcher.signature) - 1}"):
+        short.prepare([()])
 
 
 def test_pieces_that_do_not_fit_are_refused():

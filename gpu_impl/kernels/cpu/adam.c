@@ -65,6 +65,8 @@ typedef struct {  // as in adam.py
     float beta1, complement1, beta2, complement2, eps;
 } arguments;
 
+RECORD_OF(onebit_adam);
+
 typedef struct {
     const arguments *a;
     job j;

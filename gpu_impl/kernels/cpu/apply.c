@@ -59,6 +59,8 @@ typedef struct {  // as in apply.py
     const uint8_t *live;  // in the update form, where p is 0: a bit for every live coordinate, or 0
 } arguments;
 
+RECORD_OF(onebit_apply);
+
 static void task(const void *context, int64_t b) {
     const arguments *a = context;
     const sizes s = a->sizes;

@@ -66,14 +66,34 @@ class Launcher:
     """
 
     def __init__(self, name: str, fields: str, convert: Callable[..., tuple[Any, ...]]) -> None:
-        self.name, self.convert = name, convert
+        self.name, self.signature, self.convert = name, fields, convert
         members = [(f"field{k}", KINDS[letter]) for k, letter in enumerate(fields)]
         self.record: Any = type(name, (ctypes.Structure,), {"_fields_": members})
 
+    @functools.cached_property
+    def function(self) -> Callable[..., None]:
+        """The C function.
+
+        Raises:
+            TypeError: its record has another size than ours, so that it would read the second call at a wrong place.
+        """
+        function, size = kernel(self.name, "pli"), ctypes.c_int64.in_dll(library(), f"{self.name}_record").value
+        if size != ctypes.sizeof(self.record):
+            raise TypeError(f"the record of {self.name} has {ctypes.sizeof(self.record)} bytes here and {size} in C")
+        return function
+
     def prepare(self, calls: Sequence[tuple[Any, ...]]) -> Callable[[], None]:
-        """A function that makes these calls, as often as one likes."""
-        function, keep, n = kernel(self.name, "pli"), Keep(calls), len(calls)
-        table = (self.record * n)(*[self.convert(keep, *call) for call in calls])
+        """A function that makes these calls, as often as one likes.
+
+        Raises:
+            TypeError: ``convert`` does not give a value for each field; ctypes would leave the others 0.
+        """
+        function, keep, n = self.function, Keep(calls), len(calls)
+        rows = [self.convert(keep, *call) for call in calls]
+        for row in rows:
+            if len(row) != len(self.signature):
+                raise TypeError(f"the record of {self.name} has {len(self.signature)} fields, got {len(row)}")
+        table = (self.record * n)(*rows)
 
         def run(keep: Keep = keep) -> None:
             function(table, n, torch.get_num_threads())

@@ -77,6 +77,8 @@ typedef struct {  // as in compress.py
     double *partials;  // where all share a scale, one for each task, or 0 for at most FEW
 } arguments;
 
+RECORD_OF(onebit_compress);
+
 typedef struct {
     const arguments *a;
     job j;

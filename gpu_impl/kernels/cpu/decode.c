@@ -12,6 +12,8 @@ typedef struct {  // as in decode.py
     sizes sizes;
 } arguments;
 
+RECORD_OF(onebit_decode);
+
 // Past the caches: nobody reads it soon, and a line that is written whole need not be read first.
 #if defined(__AVX__)
 INLINE void stream(float *to, floats v) {

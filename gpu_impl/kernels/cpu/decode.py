@@ -21,5 +21,5 @@ def _record(keep: Keep, exchange: Exchange, preconditioner: Tensor | None, value
     )
 
 
-decode = Launcher("onebit_decode", "pllipippllllll", _record)
+decode = Launcher("onebit_decode", "pllipipllllll", _record)
 """As :meth:`gpu_impl.Backend.decode` says."""

@@ -26,6 +26,8 @@ typedef struct {  // as in gradient_norm.py
     double *partials;  // one a block, or 0 for at most FEW
 } arguments;
 
+RECORD_OF(onebit_gradient_norm);
+
 typedef struct {
     const arguments *a;
     double *partials;

@@ -88,6 +88,8 @@ typedef struct {  // as in server.py
     int l1;
 } arguments;
 
+RECORD_OF(onebit_server);
+
 typedef struct {
     const arguments *a;
     const float *signed_scales;

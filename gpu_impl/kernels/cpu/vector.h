@@ -25,6 +25,9 @@ typedef uint8_t bits_t;
 #define FEW 64       // partial sums that fit on the stack: then the caller gives no memory for them
 #define BLOCK 16384  // elements of one task and of one partial sum: fixed, so that sums don't depend on the threads
 #define API __attribute__((visibility("default")))
+
+// The bytes of a kernel's record of arguments, for call.py: a record that differs there would be read beyond its end.
+#define RECORD_OF(kernel) API const int64_t kernel##_record = sizeof(arguments)
 #define INLINE static inline __attribute__((always_inline))
 
 typedef float floats __attribute__((vector_size(4 * LANES)));
