@@ -70,7 +70,7 @@ def test_a_slow_class_is_told_how_long_a_check_takes(brief, monkeypatch):
             now += 0.25
             super().step(grads_ND)
 
-    clock = SimpleNamespace(monotonic=lambda: now)
+    clock = SimpleNamespace(monotonic=lambda: now, process_time=lambda: 0.0)
     monkeypatch.setattr("verification.search.search.time", clock)
     monkeypatch.setattr("verification.search.driver.time", clock)
     found, result = outcomes(Slow, brief, minutes=0.5)

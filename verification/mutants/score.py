@@ -218,11 +218,10 @@ def _rows(split: str, count: int, seed: int, profile: str, part: slice) -> list[
 
 def campaign(split: str, count: int, seed: int, *, profile: str = "quick", jobs: int = -1) -> Iterator[Row]:
     """Rows of a sample as they are finished."""
-    parts = [slice(first, first + 4) for first in range(0, count, 4)]
     if jobs == 1:
-        for part in parts:
-            yield from _rows(split, count, seed, profile, part)
+        yield from (row_of(mutant, profile) for mutant in sample(split, count, seed))
         return
+    parts = [slice(first, first + 4) for first in range(0, count, 4)]
     run: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")
     for rows in run(delayed(_rows)(split, count, seed, profile, part) for part in parts):
         yield from rows

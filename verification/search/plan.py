@@ -21,7 +21,7 @@ class Profile:
 
     Attributes:
         arrays: covering arrays, each with its own seed.
-        cheap: so many more of them for each size up to 16384, of short runs alone: every triple with a size in it.
+        cheap: so many more of them for each level of ``CHEAP``: every triple with that level in it.
         draws: cases drawn for every row.
         exact: seeds of runs and rounds without rounding.
         triples: whether every triple of the features in ``TRIPLES`` is covered in each array.
@@ -41,7 +41,7 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile(3, 1, 40, triples=False, minutes=5, simplifying=400, cheap=1),
+    "quick": Profile(1, 1, 40, triples=False, minutes=5, simplifying=400, cheap=1),
     "ci": Profile(6, 2, 120, triples=True, minutes=30, simplifying=1000, cheap=3),
     "deep": Profile(100, 5, 1000, triples=True, minutes=8 * 60, simplifying=5000, cheap=40),
 }
@@ -79,12 +79,13 @@ class Plan:
         space = replace(space, features={**space.features, "size": sizes})
         every = optimizer_space.TRIPLES if level == "optimizer" else tuple(space.features)
         triples = every if profile.triples else ()
-        late = optimizer_space.LATE if level == "optimizer" else ()
+        late = optimizer_space.LATE if level == "optimizer" and profile.cheap else ()
         beside = Triples(space) if profile.cheap else None
         arrays = [covering_rows(space, seed + number, triples, beside) for number in range(profile.arrays)]
-        for part in (_only(space, SMALL), _only(space, WIDE)) * profile.cheap:
-            for size in part.features["size"]:
-                one = replace(part, features={**part.features, "size": (size,)})
+        for feature, wanted in CHEAP * profile.cheap:
+            part = _only(space, wanted)
+            for chosen in part.features.get(feature, ()):
+                one = replace(part, features={**part.features, feature: (chosen,)})
                 arrays.append(covering_rows(one, seed + len(arrays), beside=beside))
         if arrays:
             few = replace(space, features={**space.features, "size": space.features["size"][:FEW]})
@@ -125,21 +126,18 @@ class Plan:
         return make(row, self.driver.traits, np.random.default_rng(seed))
 
 
-SMALL: Mapping[str, Callable[[Any], bool]] = {
-    "size": lambda size: size[1] <= 256,
-    "compressed": lambda steps: steps[1] <= 12,
-}
-"""The levels of short runs on few elements."""
-
 FEW = 4
 """So many sizes, the smallest, are enough for what has to occur at some size."""
 
-WIDE: Mapping[str, Callable[[Any], bool]] = {
-    "size": lambda size: 256 < size[1] <= 16384,
-    "workers": lambda n: n <= 16,
-    "compressed": lambda steps: steps[1] <= 4,
-}
-"""The levels of the shortest runs on many elements."""
+CHEAP: tuple[tuple[str, Mapping[str, Callable[[Any], bool]]], ...] = (
+    ("size", {"size": lambda size: size[1] <= 256, "compressed": lambda steps: steps[1] <= 12}),
+    ("size", {"size": lambda size: 256 < size[1] <= 16384, "compressed": lambda steps: steps[1] <= 4}),
+    ("compressed", {"size": lambda size: size[1] <= 40, "compressed": lambda steps: steps[1] > 12}),
+)
+"""Parts of the space with little work, each with a feature; every level of it there has a covering array of its own.
+
+So every triple with such a level is covered: short runs on few elements, the shortest on many, and long ones on few.
+"""
 
 
 def _only(space: Space, wanted: Mapping[str, Callable[[Any], bool]]) -> Space:
