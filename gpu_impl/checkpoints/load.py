@@ -25,10 +25,9 @@ from gpu_impl.optimizer.state import (
     SERVER_ALL,
     WORKER,
     all_params,
-    check_facts,
-    check_names,
     of_workers,
 )
+from gpu_impl.optimizer.state_fits import check_facts, check_names
 
 
 def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, model: nn.Module | None = None) -> Any:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpu_impl.optimizer.resize import merged_state, state_for
-from gpu_impl.optimizer.state import WORKER, check_facts, of_workers
+from gpu_impl.optimizer.state import WORKER, of_workers
+from gpu_impl.optimizer.state_fits import check_facts
 
 
 def resize_state_dicts(state_dicts: Sequence[dict[str, Any]], n_workers: int) -> list[dict[str, Any]]:

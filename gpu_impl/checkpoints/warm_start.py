@@ -12,7 +12,8 @@ from torch.optim import Optimizer
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.run import Phase
-from gpu_impl.optimizer.state import ERRORS, FORMAT, IGNORED, SERVER, WORKER, all_params, check_names
+from gpu_impl.optimizer.state import ERRORS, FORMAT, IGNORED, SERVER, WORKER, all_params
+from gpu_impl.optimizer.state_fits import check_names
 
 
 def warm_start(optimizer: OneBitOptimizer, adam_state_dict: Mapping[str, Any]) -> None:

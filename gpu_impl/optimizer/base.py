@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any, cast
 
 import torch
@@ -19,22 +19,15 @@ from gpu_impl.optimizer.clipping import ClippingWatch
 from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.ddp import refuse_double_average, wrapped_so_far
 from gpu_impl.optimizer.numbers import Numbers
+from gpu_impl.optimizer.param_states import ParamStates
 from gpu_impl.optimizer.replaced import refuse_replaced, replaced_so_far
 from gpu_impl.optimizer.resize import resized
 from gpu_impl.optimizer.run import Phase, Run
 from gpu_impl.optimizer.settings import Settings, check_group, check_surroundings, refuse_settings
 from gpu_impl.optimizer.sharding import shard_groups
 from gpu_impl.optimizer.shared_memory import check_memory
-from gpu_impl.optimizer.state import (
-    ParamState,
-    all_params,
-    check,
-    check_facts,
-    check_groups,
-    facts_for,
-    pack,
-    unpack,
-)
+from gpu_impl.optimizer.state import ParamState, all_params, facts_for, unpack
+from gpu_impl.optimizer.state_fits import check, check_facts, check_groups
 from gpu_impl.optimizer.stats import Stats, stats_of
 
 DEFAULT_VARIANCE_FLOOR = 1e-3
@@ -332,42 +325,6 @@ class _TakePart(JoinHook):
     def main_hook(self) -> None:
         self.optimizer.zero_grad()
         self.optimizer.take_part()
-
-
-class ParamStates(MutableMapping[Tensor, ParamState]):
-    """The state of each parameter that has joined or will, by parameter, as copies; to change one, assign it."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._states: dict[int, ParamState] | None = None
-
-    def _packed(self) -> dict[int, ParamState]:
-        if self._states is None:
-            self._states = pack(self._run)
-        return self._states
-
-    def _numbers(self) -> dict[Tensor, int]:
-        joined = {number for content in self._run.contents for number in content.numbers}
-        return {p: k for k, p in enumerate(all_params(self._run)) if p.requires_grad or k in joined}
-
-    def __getitem__(self, param: Tensor) -> ParamState:
-        return self._packed()[self._numbers()[param]]
-
-    def __setitem__(self, param: Tensor, value: ParamState) -> None:
-        groups = [{**group, "onebit": facts_for(self._run, group)} for group in self._run.groups]
-        states = {**self._packed(), self._numbers()[param]: value}
-        check(self._run, groups, states)
-        unpack(self._run, groups, states)
-        self._states = None
-
-    def __delitem__(self, param: Tensor) -> None:
-        raise TypeError("the state of a parameter can't be deleted: make a new optimizer")
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return iter(self._numbers())
-
-    def __len__(self) -> int:
-        return len(self._numbers())
 
 
 def _by_number(states: Any, groups: list[Any]) -> dict[int, ParamState]:

@@ -15,7 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_impl import OneBitAdam, resize_state_dicts
 from gpu_impl.harness.worker_pool import WorkerPool
-from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam, Inbox
+from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam
+from gpu_impl.optimizer.ddp_inbox import Inbox
 
 FREEZE_STEP, STEPS = 3, 9
 HYPER = {"lr": 1e-2, "freeze_step": FREEZE_STEP, "weight_decay": 0.1, "bias_correction": True}
@@ -302,11 +303,15 @@ def test_misuse_is_refused_in_a_sentence(how, says, t_wrong):
 def after_two_backward_passes():
     """Torch's DDP can't go on after an error in its backward pass; what is advised can."""
     finals = []
-    for wrong in (False, True):
-        network = Network()
+
+    def attached(network):
         optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
         model = DistributedDataParallel(network, **SMALL)
         optimizer.attach(model)
+        return model, optimizer
+
+    for wrong in (False, True):
+        model, optimizer = attached(Network())
         for t in range(1, STEPS + 1):
             optimizer.zero_grad()
             if wrong and t == FREEZE_STEP + 2:
@@ -314,9 +319,7 @@ def after_two_backward_passes():
                 backward(model, t)
                 with pytest.raises(RuntimeError, match="make a new one and a new optimizer, attach it and load"):
                     backward(model, t)
-                model = DistributedDataParallel(network, **SMALL)
-                optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
-                optimizer.attach(model)
+                model, optimizer = attached(model.module)
                 optimizer.load_state_dict(saved)
                 optimizer.zero_grad()
             backward(model, t)

@@ -19,8 +19,8 @@ from gpu_impl.benchmarks.byte_floor import byte_floor
 from gpu_impl.benchmarks.form import Form
 from gpu_impl.kernels.cpu.backend import CpuBackend
 from gpu_impl.kernels.torch_ import preconditioner_of
-from gpu_impl.optimizer.bucket import variance_of
 from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam
+from gpu_impl.optimizer.variance_of import variance_of
 from verification.adapters.kernels import Kernels, TorchKernels
 from verification.adapters.optimizer import Optimizer
 

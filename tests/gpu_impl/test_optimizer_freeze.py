@@ -21,7 +21,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from gpu_impl import HookedOneBitAdam, OneBitAdam, load_checkpoint, save_checkpoint
+from gpu_impl import HookedOneBitAdam, OneBitAdam, load_checkpoint, resize_state_dicts, save_checkpoint
 from gpu_impl.optimizer.freeze import norms_of
 from gpu_impl.optimizer.freeze_rule import FreezeRule
 from reference import OneBitAdam as Reference
@@ -319,6 +319,32 @@ def test_a_resumed_run_freezes_where_it_would_have(way, at, tmp_path):
     for straight, again in pool(2).call(resumed, at, "auto", "growing", way, tmp_path, gradients("growing")):
         assert straight == again
         assert 50 < straight[1].frozen_at <= 50 + DELTA, "so that norms from before step 50 decide"
+
+
+def state_at(at, grads_TND):
+    _, optimizer = stopped_at(at, "auto", {}, grads_TND)
+    return optimizer.state_dict()
+
+
+def from_state(state, at, grads_TND):
+    params, optimizer = params_and_optimizer("auto")
+    optimizer.load_state_dict(state)
+    kept = [row.tolist() for row in optimizer.run.freeze_rule.norms]
+    train(params, optimizer, grads_TND[:, dist.get_rank()], first=at)
+    return kept, optimizer.stats().frozen_at
+
+
+def test_another_number_of_workers_goes_on_with_the_norms():
+    """In the warm-up nothing is owed, and the mean of equal gradients is the same for any number of workers."""
+    grads_TND = np.repeat(gradients("growing", n=1), 3, axis=1)
+    states = pool(2).call(state_at, 50, grads_TND)
+    wanted = states[0]["state"][0]["variance_norms"].tolist()
+    three = resize_state_dicts(states, 3)
+    rows = pool(3).map(from_state, [(state, 50, grads_TND) for state in three])
+    ((kept, frozen_at),) = pool(1).call(from_state, resize_state_dicts(states, 1)[0], 50, grads_TND)
+    assert [row[0] for row in kept] == wanted
+    assert rows == [(kept, frozen_at)] * 3
+    assert 50 < frozen_at <= 50 + DELTA
 
 
 def keys_of(rule, at):
