@@ -92,6 +92,14 @@ def training(context: typer.Context) -> None:
     hand_on(context, gpu_impl.benchmarks.training.training)
 
 
+@app.command(**LATE)
+def netlab(context: typer.Context) -> None:
+    """Train over slow links between network namespaces, and time every contestant beside the formulas."""
+    import paper_figures.netlab.command
+
+    hand_on(context, paper_figures.netlab.command.netlab)
+
+
 @app.command()
 def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint folder of DeepSpeed 0.19.6, or its model_states file.")],

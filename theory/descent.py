@@ -156,7 +156,7 @@ VIRTUAL = Hypothesis(
             params[t, w, k] - lr / (1 - beta1) * preconditioner[k] * (beta1 * momentum[t, w, k] + total_error[t, w, k]),
         ),
     ),
-    "y is x with everything that is pending applied (the definition in law L2)",
+    "y is x with the whole residual applied (the definition in law L2)",
 )
 CONSERVATION = Hypothesis(
     "conservation",

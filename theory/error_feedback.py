@@ -83,7 +83,7 @@ def algorithm(weight_in: Any, weight_out: Any) -> tuple[Hypothesis, ...]:
     sent = messages[t, w, i, k]
     corrected = beta1 * momentum[t, w, k] + (1 - beta1) * weight_in * grads[t, w, i, k] + worker_errors[t, w, i, k]
     received = mean(sent, i, N) + server_error[t, w, k]
-    pending = mean(worker_errors[t, w, i, k], i, N) + server_error[t, w, k]
+    residual = mean(worker_errors[t, w, i, k], i, N) + server_error[t, w, k]
     return (
         Hypothesis(
             "worker_feedback",
@@ -126,10 +126,10 @@ def algorithm(weight_in: Any, weight_out: Any) -> tuple[Hypothesis, ...]:
                 ((t, T + 1), (w, ds.n_outcomes), (k, D)),
                 eq(
                     virtual_iterate[t, w, k],
-                    params[t, w, k] - lr / (1 - beta1) * weight_out * (beta1 * momentum[t, w, k] + pending),
+                    params[t, w, k] - lr / (1 - beta1) * weight_out * (beta1 * momentum[t, w, k] + residual),
                 ),
             ),
-            "y is x with everything that is pending applied (the definition in law L2)",
+            "y is x with the whole residual applied (the definition in law L2)",
         ),
     )
 

@@ -7,16 +7,16 @@ Inputs outside their domain are refused in one sentence; what is not given takes
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from theory.formula import At, free_names, sgn, sign_of
+from theory.formula import At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
 from theory.theorem import Hypothesis, Theorem
 
@@ -73,10 +73,45 @@ def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
     known = free_names(theorem.conclusion.rhs) | {row.symbol for row in theorem.variables if row.default is not None}
     return tuple(
         item
-        for item in (*theorem.hypotheses, *theorem.implied)
+        for item in (*theorem.hypotheses, *implied(theorem))
         if isinstance(item.formula, INEQUALITIES)
         if all(isinstance(name, sp.Symbol) and name in known for name in free_names(item.formula))
     )
+
+
+def implied(theorem: Theorem) -> tuple[Hypothesis, ...]:
+    """What the theorem says is implied, and a <= c wherever hypotheses say a <= b and b <= c, for all k say.
+
+    So numbers that leave no b are refused, though b itself, an array of the run, is no input.
+    """
+    steps = [step for item in theorem.hypotheses for step in _inequalities(item.formula)]
+    squeezed = {
+        (lower, upper): strict or also
+        for lower, middle, strict in steps
+        for other, upper, also in steps
+        if middle == other and not any(end.has(sp.Indexed, *_INDICES) for end in (lower, upper))
+    }
+    return theorem.implied + tuple(
+        Hypothesis("squeezed", (lt if strict else le)(lower, upper), f"{lower} {'<' if strict else '<='} {upper}")
+        for (lower, upper), strict in squeezed.items()
+    )
+
+
+_INDICES = tuple(sp.Symbol(f"index {place}", integer=True) for place in range(10))
+
+
+def _inequalities(formula: Formula) -> Iterator[tuple[sp.Expr, sp.Expr, bool]]:
+    """What is less, what is more, and whether strictly; for all k < count, k under a name of its own."""
+    names: dict[Any, Any] = {}
+    while isinstance(formula, ForAll):
+        for variable, count in formula.bound():
+            if count is not None and not count.is_positive:
+                return  # there may be no k
+            names[variable] = _INDICES[len(names)]
+        formula = formula.body
+    if isinstance(formula, INEQUALITIES) and all(isinstance(name, sp.Symbol) for name in names):
+        less, more = (cast(sp.Expr, side.xreplace(names)) for side in (formula.lts, formula.gts))  # pyright: ignore[reportAttributeAccessIssue]
+        yield less, more, sign_of(formula) in ("<", ">")
 
 
 def check_conditions(theorem: Theorem, values: Mapping[Any, Any]) -> None:
@@ -91,7 +126,7 @@ def check_conditions(theorem: Theorem, values: Mapping[Any, Any]) -> None:
 
 def unmet(theorem: Theorem, values: Mapping[Any, Any]) -> Hypothesis | None:
     """The first hypothesis on ``values`` alone that they do not meet, rounding aside."""
-    for item in (*theorem.hypotheses, *theorem.implied):
+    for item in (*theorem.hypotheses, *implied(theorem)):
         if isinstance(item.formula, INEQUALITIES) and free_names(item.formula) <= values.keys():
             less, more = evaluate(item.formula.lts, values), evaluate(item.formula.gts, values)  # pyright: ignore[reportAttributeAccessIssue]
             strict = sign_of(item.formula) in ("<", ">")

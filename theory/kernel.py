@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
@@ -39,7 +41,9 @@ ALLOWED_AXIOMS: Mapping[str, str] = {
 """On these Coq's standard real numbers rest (`classic` comes in with Flocq and Coquelicot): as Coq prints them, and in
 full, for another file could have the short name."""
 SECONDS = 240
-"""The longest that one Coq file may take."""
+"""The longest that one Coq file may take, of a processor's time."""
+BUSY = 10
+"""How many times as long it may take on a busy machine."""
 RUNNING: set[subprocess.Popen[str]] = set()
 """Every Coq that runs now."""
 
@@ -122,13 +126,18 @@ def run_coq(file: Path) -> str:
     command = ["coqc", "-q", "-w", "none", "-R", ".", "Onebit", file.name]
     with subprocess.Popen(command, cwd=file.parent, stdout=PIPE, stderr=PIPE, text=True) as coq:
         RUNNING.add(coq)
+        if hasattr(resource, "prlimit"):  # so that a busy machine refuses no proof
+            with suppress(ProcessLookupError):
+                resource.prlimit(coq.pid, resource.RLIMIT_CPU, (SECONDS, SECONDS))
         try:
-            printed, errors = coq.communicate(timeout=SECONDS)
+            printed, errors = coq.communicate(timeout=BUSY * SECONDS)
         except subprocess.TimeoutExpired:
             coq.kill()
-            raise CoqFailed(f"{file.name}: Coq took longer than {SECONDS} s") from None
+            raise CoqFailed(f"{file.name}: Coq took longer than {BUSY * SECONDS} s") from None
         finally:
             RUNNING.discard(coq)
+    if coq.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise CoqFailed(f"{file.name}: Coq was ended; it may take {SECONDS} s of a processor")
     if coq.returncode:
         raise CoqFailed(" ".join(errors.split())[:600])
     return printed
@@ -268,8 +277,9 @@ def check_all(
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 path, checked, refused = future.result()
-                if refused or any(need in broken for need in sources(path)[:-1]):
-                    broken[path] = refused or "a file that it requires does not compile"
+                because = next((broken[need] for need in sources(path)[:-1] if need in broken), refused)
+                if because:
+                    broken[path] = because
                     checked = Checked(owner[path].id, (broken[path],)) if path in owner else None
                 for needs in waiting.values():
                     needs.discard(path)

@@ -1,8 +1,9 @@
 """The record of Coq's last full check, which stands in where Coq is not installed.
 
-``theory/theorems/kernel-record.json`` has digests of statements and files, Coq's version and the date. A digest that is
-not that of today's file, an axiom that is not allowed, or an entry of another form is an error, not a pass. The record
-is a note of whoever ran Coq, and can be forged like any file: who wants to rely on nobody runs Coq.
+``theory/theorems/kernel-record.json`` has digests of statements and files, Coq's version and the date, and a digest of
+all that: a file that was damaged or edited by hand is told. A digest that is not that of today's file, an axiom that is
+not allowed, or an entry of another form is an error, not a pass. The record is a note of whoever ran Coq, and can be
+forged like any file: who wants to rely on nobody runs Coq.
 """
 
 from __future__ import annotations
@@ -24,11 +25,19 @@ OLDEST, NEWEST = (8, 16), (10, 0)
 """Versions of Coq from the oldest that can check the files to one that there isn't yet."""
 
 
+class DamagedRecord(ValueError):  # noqa: N818  (it says what is wrong with a file)
+    """The record is not as it was written."""
+
+
 def write_record(theorems: Iterable[Theorem], results: Mapping[str, Checked], *, path: Path = RECORD) -> None:
     """Keep what Coq has checked just now; entries of theorems not checked this time stay if they still fit."""
+    try:
+        before = read_record(path)
+    except DamagedRecord:
+        before = {}
     entries = {
         theorem.id: entry
-        for theorem, entry in ((item, read_record(path).get(item.id)) for item in theorems)
+        for theorem, entry in ((item, before.get(item.id)) for item in theorems)
         if entry and not entry_faults(entry) and _fits(theorem, entry)
     }
     for theorem in theorems:
@@ -41,16 +50,31 @@ def write_record(theorems: Iterable[Theorem], results: Mapping[str, Checked], *,
                 "coq": coq_version(),
                 "date": date.today().isoformat(),
             }
-    write_atomically(path, json.dumps(dict(sorted(entries.items())), indent=1) + "\n")
+    write_atomically(path, text_of(entries))
+
+
+def text_of(entries: Mapping[str, Any]) -> str:
+    """The file: every entry, and a digest of them all."""
+    ordered = dict(sorted(entries.items()))
+    return json.dumps({"digest": digest(json.dumps(ordered)), "entries": ordered}, indent=1) + "\n"
 
 
 def read_record(path: Path = RECORD) -> dict[str, Any]:
-    """The record of the last checks; empty if there is none, or none that can be read."""
+    """The entries of the record by theorem; none where there is no record.
+
+    Raises:
+        DamagedRecord: it is not as it was written.
+    """
     try:
-        record = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        text = path.read_text("utf-8")
+        entries = json.loads(text)["entries"]
+        if text == text_of(entries):
+            return entries
+    except FileNotFoundError:
         return {}
-    return record if isinstance(record, dict) else {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        pass
+    raise DamagedRecord(f"{path.name} is damaged or was edited: run `onebit prove --kernel` where Coq is installed")
 
 
 def _fits(theorem: Theorem, entry: Mapping[str, Any]) -> bool:
@@ -60,9 +84,9 @@ def _fits(theorem: Theorem, entry: Mapping[str, Any]) -> bool:
     return same and entry["file"] == file_digest(theorem)
 
 
-def faults(theorem: Theorem, record: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+def faults(theorem: Theorem, record: Mapping[str, Any]) -> tuple[str, ...]:
     """Without Coq: what is wrong with a kernel-checked theorem by its text and the record; () if nothing is."""
-    return tuple(_faults(theorem, read_record() if record is None else record))
+    return tuple(_faults(theorem, record))
 
 
 def _faults(theorem: Theorem, record: Mapping[str, Any]) -> Iterator[str]:

@@ -139,8 +139,9 @@ class Row:
                 f"{self.code}: the domain must be one interval with numbers or oo as ends, not {self.domain}"
             )
         if not isinstance(self.symbol, sp.Symbol) or self.symbol.is_integer:
-            if self.domain is not None and not isinstance(self.symbol, sp.Symbol):
-                raise ValueError(f"{self.code}: only a scalar has a domain")
+            if self.domain is not None:
+                kind = "a count" if isinstance(self.symbol, sp.Symbol) else "what is no scalar"
+                raise ValueError(f"{self.code}: {kind} has no domain; say in a hypothesis what is asked of it")
             return
         if self.domain is not None and not self.domain.is_subset(implied_domain(self.symbol)):
             raise ValueError(f"{self.code}: the assumptions of the symbol don't follow from its domain {self.domain}")
@@ -212,7 +213,7 @@ NOTATION: tuple[Row, ...] = (
     Row(messages, "c", "decoded messages of the workers", "(N, D)"),
     Row(scale, "s", "scale that a worker sends", "(N,)"),
     Row(server_scale, "S", "scale of a server chunk", "(n_chunks,)"),
-    Row(virtual_iterate, "y", "parameters with every pending update applied (L2)", "(D,)"),
+    Row(virtual_iterate, "y", "parameters with the residual applied (L2)", "(D,)"),
     Row(preconditioner, "P", "1/(sqrt(v) + eps), eps outside the root", "(D,)"),
     Row(beta1, r"\beta_1", "momentum constant", domain=UNIT, default=0.9),
     Row(beta2, r"\beta_2", "second-moment constant", domain=UNIT, default=0.999),

@@ -16,6 +16,8 @@ from theory.formula import sign_of
 from theory.theorem import Example, Rank, Theorem, run_checks
 from theory.witness import contradictions
 
+LAWS = {*(f"L{number}" for number in range(1, 11)), *(f"C{number}" for number in range(1, 15))}
+"""Laws and conventions of docs/algorithm.md."""
 ROUNDING = 2.0**-40
 """Examples and bounds are evaluated in float64, in far fewer than 2^12 operations each."""
 
@@ -83,11 +85,12 @@ def _judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str
             wrong += result.faults
             evidence, axioms = f"Coq {kernel.coq_version()}, now", result.axioms
         else:
-            record = kernel_record.read_record()
-            unchecked += kernel_record.faults(theorem, record)
-            entry: dict[str, Any] = record.get(theorem.id, {})
-            evidence = f"record: Coq {entry['coq']}, {entry['date']}" if entry else ""
-    wrong += [f"it speaks of {name}, which is no theorem" for name in unknown_ids(theorem, lemmas)]
+            reasons, evidence = recorded(theorem)
+            unchecked += reasons
+    wrong += [
+        f"it speaks of {name}, which is no {'theorem' if name.startswith('T') else 'law'}"
+        for name in unknown_ids(theorem, lemmas)
+    ]
     failed, skipped = run_checks(theorem)
     wrong += [f"the check fails: {name}" for name in failed]
     wrong += _example_faults(theorem)
@@ -97,11 +100,23 @@ def _judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str
     return Verdict(theorem, tuple(wrong), tuple(unchecked), skipped, evidence, axioms=axioms)
 
 
+def recorded(theorem: Theorem) -> tuple[tuple[str, ...], str]:
+    """Why the record doesn't vouch for a kernel-checked theorem; or nothing, and which Coq checked it when."""
+    try:
+        record = kernel_record.read_record()
+    except kernel_record.DamagedRecord as reason:
+        return (str(reason),), ""
+    reasons = kernel_record.faults(theorem, record)
+    entry: dict[str, Any] = {} if reasons else record[theorem.id]
+    return reasons, f"record: Coq {entry['coq']}, {entry['date']}" if entry else ""
+
+
 def unknown_ids(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str]:
-    """Ids in a theorem's texts that no theorem has; T6 stands for T6a, T6b ..."""
+    """Ids in a theorem's texts that no theorem has (T6 stands for T6a, T6b ...), and laws that there are not."""
     known = {*lemmas, *(name.rstrip(ascii_lowercase) for name in lemmas), theorem.id}
     texts = (theorem.title, theorem.words, theorem.good_for, theorem.source, theorem.remarks)
-    return sorted({name for text in texts for name in re.findall(r"\bT\d+[a-z]*\b", text)} - known)
+    named = {name for text in texts for name in re.findall(r"\bT\d+[a-z]*\b", text)}
+    return [*sorted(named - known), *sorted(set(theorem.laws) - LAWS)]
 
 
 def _example_faults(theorem: Theorem) -> list[str]:

@@ -103,11 +103,7 @@ def verify(
         _print_verdict(console, verdict, expected)
     failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
     unexpected = [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
-    for row in sorted(failed, key=lambda row: len(row["counterexample"]))[:3]:
-        console.print(f"\n[bold]{row['property']}[/bold]  {row['title']}", highlight=False, soft_wrap=True)
-        console.print(row["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
-    if len(failed) > 3:
-        console.print(f"\n{len(failed) - 3} more counterexamples: --json FILE, or --clause NAME")
+    _print_causes(console, failed)
     for row in unexpected:
         console.print(f"{row['property']} was expected to fail and holds: take it out of {expected_failures}")
     _print_coverage(console, outcome.name, result, len(failed))
@@ -117,6 +113,25 @@ def verify(
         raise typer.Exit(1)
     if result.of("not checked") or not outcome.whole:
         raise typer.Exit(NOT_CHECKED)
+
+
+SHOWN = 3
+"""So many causes are printed; ``--json`` writes all."""
+
+
+def _print_causes(console: Any, failed: list[dict[str, Any]]) -> None:
+    """Each cause once: the clauses that fail for it, and the program that shows it."""
+    causes: dict[Any, list[dict[str, Any]]] = {}
+    for row in failed:
+        causes.setdefault(row["cause"] or row["property"], []).append(row)
+    shown = sorted(causes.values(), key=lambda rows: len(rows[0]["counterexample"]))[:SHOWN]
+    for number, rows in enumerate(shown, start=1):
+        names = ", ".join(row["property"] for row in rows)
+        about = f"\n[bold]cause {number} of {len(causes)}:[/bold] {names}"
+        console.print(about, highlight=False, soft_wrap=True)
+        console.print(rows[0]["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
+    if len(causes) > SHOWN:
+        console.print(f"\n{len(causes) - SHOWN} more causes: --json FILE, or --clause NAME")
 
 
 def _print_coverage(console: Any, name: str, result: Result, failed: int) -> None:
@@ -132,7 +147,8 @@ def _print_coverage(console: Any, name: str, result: Result, failed: int) -> Non
     unchecked, total = len(result.of("not checked")), len(result.verdicts)
     verdict = f"{failed} of {total} clauses fail" if failed else f"{len(result.of('holds'))} of {total} clauses hold"
     verdict += f", {unchecked} not checked" if unchecked else ""
-    console.print(f"{name}: {verdict}; {result.cases} cases in {result.seconds:.1f} s", highlight=False)
+    took = f"{result.seconds:.1f} s" + (f", {result.cpu_seconds:.1f} s of processor time" if result.cpu_seconds else "")
+    console.print(f"{name}: {verdict}; {result.cases} cases in {took}", highlight=False, soft_wrap=True)
 
 
 def _print_verdict(console: Any, verdict: Verdict, expected: dict[str, str]) -> None:
@@ -160,9 +176,9 @@ def mutants(
     jobs: Annotated[int, typer.Option(help="Processes; -1: one a core.")] = -1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the rows and the score to this file.")] = None,
 ) -> None:
-    """Plant bugs that bite under a condition in a correct implementation, and show which of them the search finds.
+    """Inject faults into a correct implementation, each under a condition, and show which of them the search finds.
 
-    A mutant is one of some 190 bugs under one of some thousand triggers. A sample is searched, and the score has its
+    A mutant is one of some 190 faults under one of some thousand triggers. A sample is searched, and the score has its
     95 % interval. With --false-alarms, correct implementations are searched instead: nothing may be found there.
 
     Exit status 0: all were found. 1: one lives, or a correct class was accused. 130: stopped by Ctrl-C, SIGINT or
@@ -187,7 +203,7 @@ def mutants(
     found = campaign(split, count, seed, profile=profile, jobs=jobs)
     try:
         with _stoppable():
-            for row in track(found, "planting bugs", count, console=console, transient=True):
+            for row in track(found, "mutants", count, console=console, transient=True):
                 rows.append(row)
                 if full or (row.differs and not row.killed_by):
                     mark = ", ".join(row.killed_by) or ("[red]lives[/red]" if row.differs else "never differs")

@@ -119,11 +119,11 @@ class Monitor:
             found.append(Finding("L6", "monitor", f"worker {odd} has other parameters than worker 0"))
         messages, tolerances, old, new, outputs = np.split(reports[:, :-1], 5, axis=1)
         old_S, new_S, output_S = old.sum(axis=0), new.sum(axis=0), outputs[0]
-        owed_S = messages.mean(axis=0) + old_S
+        expected_S = messages.mean(axis=0) + old_S
         bound_S = conservation_tolerance(tolerances, messages, old_S, new_S, self.dtype)
         bound_S += wide_slack(output_S, new_S, np.abs(messages).mean(axis=0), old_S, operations=len(reports) + 4)
         with np.errstate(all="ignore"):
-            wrong_S = ~(np.abs(output_S + new_S - owed_S) <= bound_S)
+            wrong_S = ~(np.abs(output_S + new_S - expected_S) <= bound_S)
         if wrong_S.any():
             k = int(np.argmax(wrong_S))
             found.append(
@@ -131,7 +131,7 @@ class Monitor:
                     "L1",
                     "monitor",
                     f"{wrong_S.sum()} of {wrong_S.size} sampled coordinates are not conserved; one is "
-                    f"off by {abs(output_S[k] + new_S[k] - owed_S[k]):.3g}, tolerance {bound_S[k]:.3g}",
+                    f"off by {abs(output_S[k] + new_S[k] - expected_S[k]):.3g}, tolerance {bound_S[k]:.3g}",
                 )
             )
         return found

@@ -30,7 +30,7 @@ Optional class attributes, with their defaults:
     takes = {}                   # hyper-parameters that it fixes: {"bias_correction": True, "eps": (1e-8, 1e-3)}
     extensions = ()              # what it has beyond the published algorithm, such as ("compress", "scale_block")
     compresses = True            # False: the warm-up alone; v is never frozen, and no step after T_w is asked for
-    has_server_error = True      # False: the server sends its average uncompressed, and owes nothing
+    has_server_error = True      # False: the server sends its average uncompressed, and keeps no error
     flushes_subnormals = False   # True: its hardware takes subnormal numbers for 0, in operands and in results
 
 What a class declares it is then checked within, fully. What it does not declare and cannot do (NotImplementedError) is

@@ -12,7 +12,6 @@ counterexample to paste; a clause that was not checked fails too.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 
@@ -22,7 +21,6 @@ from verification.search.clauses import clauses_of
 from verification.search.driver import Driver
 from verification.search.plan import PROFILES, Profile
 from verification.search.search import Result, probe, search
-from verification.search.snippet import snippet
 
 
 def parametrize_with_properties(
@@ -66,9 +64,8 @@ def _check(driver: Driver, result: Callable[[], Result], name: str) -> None:
     if verdict.outcome == "not checked":
         raise AssertionError(f"{verdict.clause.law}: not checked: {verdict.note}\n" + "\n".join(result().notes))
     if verdict.case is not None:
-        source = inspect.getsourcefile(driver.under_test) or "FILE.py"
-        text = snippet(verdict.case, source, driver.name)
-        raise AssertionError(f"{verdict.clause.law}: {verdict.clause.title}\n{verdict.findings[0].message}\n\n{text}")
+        message = verdict.findings[0].message
+        raise AssertionError(f"{verdict.clause.law}: {verdict.clause.title}\n{message}\n\n{verdict.program}")
 
 
 CheckProperty = Callable[[], None]

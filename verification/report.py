@@ -1,4 +1,4 @@
-"""Verdicts as JSON, JUnit XML and Markdown; all written in one rename."""
+"""Verdicts as plain data, JSON and JUnit XML."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
+from verification.search.program import programs
 from verification.search.search import Coverage, Result, Verdict
-from verification.search.snippet import snippet
 
 
 def as_dict(verdict: Verdict, source: str, class_name: str, expected: str | None = None) -> dict[str, Any]:
     """Plain data of one verdict, its counterexample as a snippet."""
-    clause = verdict.clause
-    about = f"{verdict.findings[0].law}: {verdict.findings[0].message}" if verdict.findings else ""
+    clause, program = verdict.clause, verdict.program
+    if verdict.case is not None and not program:  # the search was stopped before it was shown by one that was tried
+        *_, last = programs(verdict.case, verdict.findings, class_name)
+        program = last.text(source)
     return {
         "property": clause.id,
         "law": clause.law,
@@ -25,16 +27,18 @@ def as_dict(verdict: Verdict, source: str, class_name: str, expected: str | None
         "note": verdict.note,
         "cases": verdict.cases,
         "pairs": list(verdict.pairs),
-        "findings": [asdict(finding) for finding in verdict.findings],
-        "counterexample": snippet(verdict.case, source, class_name, about) if verdict.case is not None else None,
+        "findings": [{"law": one.law, "clause": one.clause, "message": one.message} for one in verdict.findings],
+        "counterexample": program or None,
+        "cause": verdict.cause or None,
     }
 
 
 def coverage_of(result: Result) -> dict[str, Any]:
     """What the verdicts of a search rest on, as plain data."""
-    about = {"cases": result.cases, "seconds": round(result.seconds, 1)}
+    about = {"cases": result.cases, "seconds": round(result.seconds, 1), "cpu_seconds": round(result.cpu_seconds, 1)}
     return {
         **about,
+        "causes": [{"clauses": cause.clauses, "counterexample": cause.program} for cause in result.causes],
         "coverage": [asdict(one) for one in result.coverage],
         "left_out": result.left_out,
         "notes": result.notes,
@@ -87,19 +91,3 @@ def to_junit(rows: Sequence[dict[str, Any]], name: str) -> str:
         elif row in expected:
             ElementTree.SubElement(case, "skipped", message=f"expected failure: {row['expected_failure']}")
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
-
-
-def to_markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """A table of verdicts, then each failure with its counterexample."""
-    lines = ["| clause | law | verdict | found |", "|---|---|---|---|"]
-    for row in rows:
-        found = row["findings"][0]["message"].replace("|", "\\|") if row["findings"] else row["note"]
-        lines.append(f"| `{row['property']}` | {row['law']} | {row['outcome']} | {found} |")
-    for row in rows:
-        if row["outcome"] == "fails":
-            lines += ["", f"### `{row['property']}`", "", row["title"], ""]
-            lines += [
-                f"- {finding['law']}, {finding['clause']}: {finding['message']}" for finding in row["findings"][:3]
-            ]
-            lines += ["", "```python", row["counterexample"], "```"]
-    return "\n".join(lines) + "\n"

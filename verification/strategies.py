@@ -15,13 +15,14 @@ from typing import Any, Literal
 import numpy as np
 from hypothesis import strategies as st
 
-from verification.relation.finding import Finding
 from verification.search.cases import Case
 from verification.search.collective_space import collective_case, collective_space
 from verification.search.covering import Row, Space
 from verification.search.driver import Driver
 from verification.search.optimizer_space import optimizer_case, optimizer_space
-from verification.search.runs import check
+from verification.search.runs import findings
+
+__all__ = ["cases", "findings"]
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -66,8 +67,3 @@ def cases(
         rows(space),
         SEEDS,
     )
-
-
-def findings(under_test: type, case: Case) -> list[Finding]:
-    """What ``case`` finds in the class; the same relation and tolerances as those of ``onebit verify``."""
-    return list(check(Driver(under_test), case, set()))

@@ -46,11 +46,19 @@ class WorkerPool:
         n_workers: N >= 1.
         timeout: seconds that a call may take, and that a collective waits for a rank.
         threads: torch's threads in each worker.
+        entering: called with the rank in each worker before it joins the group; to the workers by name, as above.
     """
 
     _shared: ClassVar[dict[int, WorkerPool]] = {}
 
-    def __init__(self, n_workers: int, *, timeout: float = 60.0, threads: int = 1) -> None:
+    def __init__(
+        self,
+        n_workers: int,
+        *,
+        timeout: float = 60.0,
+        threads: int = 1,
+        entering: Callable[[int], None] | None = None,
+    ) -> None:
         if n_workers < 1:
             raise ValueError(f"n_workers must be an integer >= 1, got {n_workers!r}")
         context = multiprocessing.get_context("forkserver")
@@ -63,7 +71,7 @@ class WorkerPool:
         self.processes: list[BaseProcess] = []
         for rank in range(n_workers):
             ours, theirs = context.Pipe()
-            arguments = (theirs, rank, n_workers, store, timeout, threads)
+            arguments = (theirs, rank, n_workers, store, timeout, threads, entering)
             process = context.Process(target=_serve, args=arguments, daemon=True, name=f"worker {rank}")
             process.start()
             theirs.close()
@@ -160,10 +168,20 @@ class WorkerPool:
         self.close()
 
 
-def _serve(pipe: Connection, rank: int, n_workers: int, store: str, timeout: float, threads: int) -> None:
+def _serve(
+    pipe: Connection,
+    rank: int,
+    n_workers: int,
+    store: str,
+    timeout: float,
+    threads: int,
+    entering: Callable[[int], None] | None,
+) -> None:
     """A worker's life: join the group, then call what arrives until the pipe closes."""
     gc.freeze()  # every new optimizer looks through all objects for a DDP module: not through those of the libraries
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that drives us, and it ends us
+    if entering is not None:
+        entering(rank)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     torch.set_num_threads(threads)
     dist.init_process_group(

@@ -28,6 +28,10 @@ Group = dict[str, Any]
 """A parameter group: lr, betas, eps, weight_decay."""
 
 
+PIECE = 2**16
+"""Elements of v that are widened at once for a norm: they stay in the cache."""
+
+
 @dataclass(frozen=True)
 class Paused:
     """What a parameter without gradient keeps while it is left out: m-bar, the errors and P of its slot."""
@@ -324,8 +328,11 @@ class Bucket:
     def variance_norms(self) -> Tensor:
         """||v||_1 of each parameter (n,) in float64, during the warm-up; what overflowed is left out."""
         starts = [slot.start for slot in self.flat.slots]  # v of the padding behind a slot is 0
-        parts = self.variance.split([end - start for start, end in pairwise([*starts, self.flat.dim])])
-        norms = torch.stack(torch._foreach_norm(parts, 1, dtype=F64))  # pyright: ignore[reportPrivateImportUsage]
-        for k in torch.isinf(norms).nonzero().flatten().tolist():
-            norms[k] = torch.where(torch.isfinite(parts[k]), parts[k], 0.0).sum(dtype=F64)
-        return norms
+        sizes = [end - start for start, end in pairwise([*starts, self.flat.dim])]
+        counts = [-(-size // PIECE) for size in sizes]  # torch widens all of a tensor before it sums it
+        parts = zip(sizes, counts, strict=True)
+        pieces = self.variance.split([n for size, k in parts for n in [PIECE] * (k - 1) + [size - PIECE * (k - 1)]])
+        of_pieces = torch.stack(torch._foreach_norm(pieces, 1, dtype=F64))  # pyright: ignore[reportPrivateImportUsage]
+        for k in torch.isinf(of_pieces).nonzero().flatten().tolist():
+            of_pieces[k] = torch.where(torch.isfinite(pieces[k]), pieces[k], 0.0).sum(dtype=F64)
+        return torch.segment_reduce(of_pieces, "sum", lengths=torch.tensor(counts, device=of_pieces.device))

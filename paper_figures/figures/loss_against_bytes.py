@@ -56,7 +56,7 @@ FIGURE = PaperFigure(
         "an eighth (digits), a sixth (transformer and autoencoder) and a quarter (logistic regression, where "
         "scales are half of the traffic) of Adam's bytes; the warm-up is most of its bill. What the figure also "
         "shows: an algorithm that compresses from the first step needs no expensive warm-up. Two-sided "
-        "error-compensated SGD sends a fifth of 1-bit Adam's bytes and ends 2 % above it on the transformer and 7 "
+        "error-compensated SGD sends a fifth of 1-bit Adam's bytes and ends 2 % above it on the transformer and 6 "
         "% on the autoencoder; on logistic regression it is below, on the digits far above."
     ),
     draw=draw,

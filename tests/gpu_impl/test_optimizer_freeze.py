@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from gpu_impl import HookedOneBitAdam, OneBitAdam, load_checkpoint, resize_state_dicts, save_checkpoint
+from gpu_impl.optimizer.bucket import PIECE
 from gpu_impl.optimizer.freeze import norms_of
 from gpu_impl.optimizer.freeze_rule import FreezeRule
 from reference import OneBitAdam as Reference
@@ -277,6 +279,22 @@ def beside(frozen_at_most):
 def test_late_comers_count_from_when_they_joined_and_non_freeze_groups_never():
     """The late one's corrected norm is constant from its first step, which is step 8."""
     assert pool(1).call(beside, STEPS) == [8 + DELTA]
+
+
+def test_norms_of_parameters_of_any_size():
+    """Large ones are summed in pieces, and what has overflowed is left out."""
+    sizes = (3, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 2 * PIECE + 9, 1)
+    params = [nn.Parameter(torch.ones(size)) for size in sizes]
+    optimizer = OneBitAdam(params, freeze_step="auto", bucket_elements=ONE_BUCKET)
+    for param in params:
+        param.grad = torch.rand(param.shape, generator=torch.Generator().manual_seed(param.numel()))
+    params[4].grad[-1] = 1e21
+    optimizer.step()
+    for param, norm in zip(params, norms_of(optimizer.run).tolist(), strict=True):
+        v = optimizer.state[param]["exp_avg_sq"].double()
+        exact = math.fsum(v[torch.isfinite(v)].tolist())
+        assert abs(norm - exact) <= rounding.gamma(param.numel(), "float64") * exact
+        assert bool(torch.isfinite(v).all()) == (param is not params[4])
 
 
 # --- in a state ---

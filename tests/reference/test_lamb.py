@@ -147,7 +147,7 @@ def test_without_a_freeze_it_is_lamb_bit_for_bit():
 
 
 def test_without_compression_the_momentum_is_lambs_and_the_gradient_is_rebuilt():
-    """With nothing pending, g' of T3m is g-bar, and v' goes on as LAMB's v would."""
+    """With no residual, g' of T3m is g-bar, and v' goes on as LAMB's v would."""
     optimizer = OneBitLamb(**EXACT, compressor=Identity())
     fresh_D = None
     for before, grads_ND, after in exact_steps(optimizer):

@@ -159,7 +159,7 @@ def test_the_outer_step_of_diloco():
 
 def conserves(optimizer, **kwargs):
     """What a meeting of SparseLoCo does not send waits in e_i, less the share 1 - beta of what waited before."""
-    pending = 0
+    residual = 0
     for before, grads_ND, after in exact_steps(optimizer, **kwargs):
         if after.step % optimizer.sync_every:
             continue
@@ -167,8 +167,8 @@ def conserves(optimizer, **kwargs):
         left_D = after.params - optimizer.outer_lr * mean(after.worker_errors)
         if not same(left_D, before.params - optimizer.outer_lr * asked_D):
             return False
-        pending += bool(after.worker_errors.any())
-    return pending > 1
+        residual += bool(after.worker_errors.any())
+    return residual > 1
 
 
 @dataclass(frozen=True, kw_only=True)

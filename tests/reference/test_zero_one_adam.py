@@ -134,11 +134,11 @@ def test_the_momentum_after_a_meeting_is_the_decoded_mean_over_the_sum_of_the_ra
 
 
 def virtual(optimizer, state, interval):
-    """y of T3h: x with the pending update P H/(H - S) (Delta + lr S m) applied, S = beta1 + ... + beta1^H."""
+    """y of T3h: x with the residual update P H/(H - S) (Delta + lr S m) applied, S = beta1 + ... + beta1^H."""
     old = sum(optimizer.beta1**j for j in range(1, interval + 1))
     P_D = preconditioner(state.variance, optimizer.eps) * (state.variance > 0)
-    pending_D = state.total_error + optimizer.lr * old * state.momentum
-    return state.params - P_D * Fraction(interval) / (interval - old) * pending_D
+    residual_D = state.total_error + optimizer.lr * old * state.momentum
+    return state.params - P_D * Fraction(interval) / (interval - old) * residual_D
 
 
 def has_the_virtual_iterate(optimizer, interval):

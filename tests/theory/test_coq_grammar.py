@@ -257,9 +257,22 @@ def test_the_record_is_read_as_strictly_as_coq(tmp_path):
         )
     assert kernel_record.faults(made, {"T99": None})
     assert kernel_record.faults(made, {"T99": []})
-    broken = tmp_path / "record.json"
-    broken.write_text("{")
-    assert kernel_record.read_record(broken) == {}
+
+
+def test_a_damaged_record_is_told_from_a_missing_one(tmp_path):
+    entry = {"statement": "0", "file": "0", "axioms": ["Classical_Prop.classic"], "coq": "8.16.1", "date": "2026-01-01"}
+    record = tmp_path / "record.json"
+    assert kernel_record.read_record(record) == {}
+    whole = kernel_record.text_of({"T99": entry})
+    record.write_text(whole)
+    assert kernel_record.read_record(record) == {"T99": entry}
+    twice = whole.replace(' "T99": {', ' "T99": {}, "T99": {')
+    edited = whole.replace("2026", "2025"), whole.replace("Classical", "classical"), twice
+    for damaged in ("", "{", "[]", "3", "{}", whole[:-3], *edited):
+        assert damaged != whole
+        record.write_text(damaged)
+        with pytest.raises(kernel_record.DamagedRecord, match=r"record\.json is damaged or was edited: run"):
+            kernel_record.read_record(record)
 
 
 def test_bound_names_hide_no_word():

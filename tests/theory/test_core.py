@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +12,17 @@ import sympy as sp
 
 from theory import coq_grammar, coq_statement, kernel, kernel_record
 from theory.chain import faults
-from theory.evaluate import bound
-from theory.formula import At, ForAll, Implies, array, eq, le, mean, total
+from theory.evaluate import bound, implied
+from theory.formula import At, ForAll, Implies, array, eq, le, lt, mean, total
 from theory.notation import N, Row, beta1, contraction, d, i, k, t
 from theory.registry import all_theorems, collect
 from theory.text import names_of, parse, text_of
 from theory.theorem import Example, Hypothesis, Line, Rank, Theorem, Use
-from theory.verdict import judge
+from theory.verdict import LAWS, judge
 
 coq = pytest.mark.skipif(not shutil.which("coqc"), reason="Coq is not installed: apt-get install coq libcoq-flocq")
+ROOT = Path(__file__).parents[2]
+BY_ID = {item.id: item for item in all_theorems()}
 x, y, z = sp.symbols("x y z", positive=True)
 u = array("u")
 WHERE = (Row(x, "x", "a number"), Row(y, "y", "a number"), Row(z, "z", "a number"), Row(u, "u", "a vector"))
@@ -142,6 +145,39 @@ def test_a_symbol_is_typeset_as_one_symbol(latex):
         Row(x, latex, "a number")
 
 
+def test_a_count_has_no_domain():
+    """Its assumptions are stated and no other; a narrower domain would be lost on the way to the statement."""
+    narrowed = theorem(le(N, N + 1), domains={N: sp.Interval(2, 5)})
+    with pytest.raises(ValueError, match="a count has no domain; say in a hypothesis what is asked of it"):
+        narrowed.variables  # noqa: B018  (it is computed)
+
+
+def test_laws_are_those_of_the_algorithm():
+    listed = re.findall(r"\*\*([CL]\d+)|^\| (L\d+) ", (ROOT / "docs" / "algorithm.md").read_text(), re.M)
+    assert {a or b for a, b in listed} == LAWS
+    made = replace(BY_ID["T1a"], laws=("L99", "C2"))
+    assert "it speaks of L99, which is no law" in judge(made, BY_ID, None).faults
+
+
+@pytest.mark.parametrize("name", ["T6d", "T6e", "T13a", "T13c"])
+def test_numbers_between_which_nothing_lies_are_refused(name):
+    """All P lie between p_min and p_max, so p_min above p_max describes no run."""
+    with pytest.raises(ValueError, match="it needs that p_min <= p_max"):
+        bound(BY_ID[name], p_min=2.0, p_max=1.0)
+
+
+def test_what_lies_between_is_found_under_quantifiers_of_any_name():
+    low, high = ForAll(((k, d),), lt(x, u[k])), ForAll(((i, d),), le(u[i], y))
+    whole = Hypothesis("low", low, "above x"), Hypothesis("high", high, "at most y")
+    [squeezed] = implied(theorem(le(x, y), hypotheses=whole))
+    assert squeezed.formula == lt(x, y)
+    any_number = sp.Symbol("n", integer=True, nonnegative=True)
+    perhaps_none = Hypothesis("low", ForAll(((k, any_number),), lt(x, u[k])), "for no k, perhaps")
+    by_index = Hypothesis("high", ForAll(((i, d),), le(u[i], y * i)), "at most y i")
+    assert implied(theorem(le(x, y), hypotheses=(perhaps_none, whole[1]))) == ()
+    assert implied(theorem(le(x, y), hypotheses=(whole[0], by_index))) == ()
+
+
 def test_a_text_names_no_theorem_that_there_is_not():
     proved = all_theorems()[0]
     lemmas = {item.id: item for item in all_theorems()}
@@ -239,6 +275,19 @@ def test_coq_is_not_deceived(tmp_path, monkeypatch, proof, preamble, says):
 
 
 @coq
+def test_the_file_that_is_to_blame_is_named(tmp_path):
+    """A lemma in a file of its own, once right and compiled, then only claimed."""
+    helper = tmp_path / "Helper.v"
+    lemma = "From Onebit Require Import Prelude.\nLemma fine : 0 <= 1.\nProof. {} Qed.\n"
+    helper.write_text(lemma.format("lra."))
+    made = a_kernel_theorem(tmp_path, GOOD, "From Onebit Require Import Helper.")
+    assert kernel.check_all([made], tmp_path / "out")["T99"].faults == ()
+    helper.write_text(lemma.format("Admitted."))
+    [fault] = kernel.check_all([made], tmp_path / "out")["T99"].faults
+    assert "Helper.v: no command may stand in a proof: `Admitted`" in fault
+
+
+@coq
 def test_a_hypothesis_that_the_coq_proof_does_not_use_is_found(tmp_path):
     idle = Hypothesis("idle", le(x, x + 1), "not needed")
     made = a_kernel_theorem(tmp_path, GOOD)
@@ -290,7 +339,7 @@ def test_contradictory_hypotheses_need_an_example_that_there_is_not():
     assert faults(made) == ()
     assert any("no example" in fault for fault in judge(made, {}, None).faults)
     claimed = replace(made, example=lambda: Example("none", 1.0, {"x": 1.5}))
-    assert any("does not meet the hypothesis" in fault for fault in judge(claimed, {}, None).faults)
+    assert any("it needs that 2 <= 1" in fault for fault in judge(claimed, {}, None).faults)
 
 
 @pytest.mark.parametrize(

@@ -62,14 +62,14 @@ def run(gradients: Gradients, n: int, dim: int, *, scale: str, freeze: int, step
         for left, whole in [*zip(state.worker_errors, u, strict=True), (state.server_error, w)]:
             if (size := float(np.linalg.norm(whole))) > 0:
                 q = max(q, float(np.linalg.norm(left)) / size)
-        pending = state.worker_errors.mean(0) + state.server_error
+        residual = state.worker_errors.mean(0) + state.server_error
         worker = float(np.sqrt((state.worker_errors**2).sum(1).mean()))
         rows.append(
             [
-                np.linalg.norm(state.momentum + pending),
+                np.linalg.norm(state.momentum + residual),
                 worker,
                 np.linalg.norm(state.server_error),
-                np.linalg.norm(pending),
+                np.linalg.norm(residual),
             ]
         )
         peak = max(peak, float(np.abs(u).max()), float(np.abs(state.worker_errors).max()))
@@ -184,9 +184,9 @@ def test_second_moments_under_pure_noise_stay_below():
 def test_a_compressing_server_breaks_the_one_sided_bound():
     """T5c excludes it: q = 1/2, beta1 = 0.9, G = 1 would give 1, the total error of this run is almost 2."""
     values = shrinking_run(0.5, 0.9, 400)
-    pending = np.abs(values["worker_errors"][:, 0, 0] + values["server_error"][:, 0])
-    assert pending.max() > 1.95 > bound(ANY_NORM, gradient_bound=1.0, contraction=0.5)
-    assert pending.max() <= bound(TOTAL_ERROR, gradient_bound=1.0, contraction=0.5, beta1=0.9, heterogeneity=0.0)
+    residual = np.abs(values["worker_errors"][:, 0, 0] + values["server_error"][:, 0])
+    assert residual.max() > 1.95 > bound(ANY_NORM, gradient_bound=1.0, contraction=0.5)
+    assert residual.max() <= bound(TOTAL_ERROR, gradient_bound=1.0, contraction=0.5, beta1=0.9, heterogeneity=0.0)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """T7e, T7j, T7m, T7n met by the reference: how large one-bit steps are for coordinates of very different size.
 
 The theorems are on expectations. On a run the luck of its noise can be subtracted exactly: the proof of T7j holds on
-every path if twice the sum of pending times gradient, over pull, d and T, is taken off the mean squared magnitude.
+every path if twice the sum of residual times gradient, over pull, d and T, is taken off the mean squared magnitude.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Run:
     mean_square: float  # of the magnitude, over time and coordinates
     luck: float  # what the noise of this run adds to it (T7j's proof, pathwise)
     flatness: float  # least mean magnitude over root mean square of what was compressed
-    pending_D: np.ndarray  # beta1 momentum plus total error at the end
+    residual_D: np.ndarray  # beta1 momentum plus total error at the end
     mean_scale_D: np.ndarray  # mean over time of |m| of each coordinate
     mean_signal_D: np.ndarray
 
 
 def loop(signal_TND: Any, scale: str, *, steps: int, n: int, dim: int) -> Run:
-    """Momentum and two-sided error feedback of the reference, from nothing pending, on (N, D) signals."""
+    """Momentum and two-sided error feedback of the reference, from no residual, on (N, D) signals."""
     errors_ND, server_D, momentum_D = np.zeros((n, dim)), np.zeros(dim), np.zeros(dim)
     squares = cross = 0.0
     flatness, scale_D, signal_D = 1.0, np.zeros(dim), np.zeros(dim)
     for signal_ND in signal_TND:
-        pending_D = BETA1 * momentum_D + errors_ND.mean(axis=0) + server_D
-        cross += float(pending_D @ signal_ND.mean(axis=0)) / dim
+        residual_D = BETA1 * momentum_D + errors_ND.mean(axis=0) + server_D
+        cross += float(residual_D @ signal_ND.mean(axis=0)) / dim
         buffers_ND = BETA1 * momentum_D + (1 - BETA1) * signal_ND
         if n == 1:
             u_D = (buffers_ND + errors_ND)[0]
@@ -51,9 +51,9 @@ def loop(signal_TND: Any, scale: str, *, steps: int, n: int, dim: int) -> Run:
         scale_D += np.abs(momentum_D)
         signal_D += signal_ND.mean(axis=0)
     pull = 2 * (1.0 if scale == "l1" else flatness) - 1 + BETA1
-    pending_D = BETA1 * momentum_D + errors_ND.mean(axis=0) + server_D
+    residual_D = BETA1 * momentum_D + errors_ND.mean(axis=0) + server_D
     return Run(
-        squares / steps, 2 * cross / (pull * steps), flatness, pending_D, scale_D / steps, signal_D / steps
+        squares / steps, 2 * cross / (pull * steps), flatness, residual_D, scale_D / steps, signal_D / steps
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_the_l1_magnitude_obeys_t7j_whatever_the_sizes(spread, dim):
     run = loop(signs(rng, size_D, 1, steps), "l1", steps=steps, n=1, dim=dim)
     largest = bound(MAGNITUDE_THEOREM, beta1=BETA1, n_steps=steps, strength=1.0, drift=0.0, start=0.0) ** 2
     assert run.mean_square - run.luck <= largest * (1 + ROUNDING)
-    assert run.mean_square - run.luck + np.mean(run.pending_D**2) / (0.1 * 1.9 * steps) == pytest.approx(largest)
+    assert run.mean_square - run.luck + np.mean(run.residual_D**2) / (0.1 * 1.9 * steps) == pytest.approx(largest)
     assert run.mean_square > 0.25 * largest
 
 
@@ -128,9 +128,9 @@ def test_steps_under_the_floor_obey_t7e(scale):
     start = float(np.sqrt(np.mean((BETA1 * state.momentum) ** 2)))
     moves_D, cross, flatness = np.zeros(dim), 0.0, 1.0
     for signal_ND in signs(rng, size_D, 1, steps):
-        pending_D = BETA1 * state.momentum + state.total_error
-        cross += float(np.mean(pending_D * signal_ND[0]))
-        u_D = pending_D + (1 - BETA1) * signal_ND[0]
+        residual_D = BETA1 * state.momentum + state.total_error
+        cross += float(np.mean(residual_D * signal_ND[0]))
+        u_D = residual_D + (1 - BETA1) * signal_ND[0]
         flatness = min(flatness, float(np.abs(u_D).mean() / np.sqrt(np.mean(u_D**2))))
         before, state = state, optimizer.step(state, signal_ND)
         moves_D += (state.params - before.params) ** 2 / steps
@@ -169,7 +169,7 @@ def test_the_magnitude_reaches_a_persistent_gradient(scale):
     signals = (drift_D + signal_ND for signal_ND in signs(rng, np.full(dim, 0.1), n, steps))
     run = loop(signals, scale, steps=steps, n=n, dim=dim)
     for k in (7, 8, 200):
-        inputs = {"mean_gradient": run.mean_signal_D[k], "at_start": 0.0, "at_end": run.pending_D[k]}
+        inputs = {"mean_gradient": run.mean_signal_D[k], "at_start": 0.0, "at_end": run.residual_D[k]}
         assert run.mean_scale_D[k] >= bound(PERSISTENT, beta1=BETA1, n_steps=steps, **inputs) - ROUNDING
     strength = np.sqrt(1 / dim + 0.1**2)  # root mean square of the gradients
     assert run.mean_scale_D[8] > 4 * strength  # in the same chunk

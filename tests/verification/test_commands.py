@@ -60,7 +60,9 @@ def test_failures_are_reported_in_three_ways(file, tmp_path, capsys):
     assert call(verify, f"{file}:NoCompression", **found) == 1
     text = capsys.readouterr().out
     assert "fails       collective.one_bit" in text
-    assert "impl.allreduce(buffers_ND" in text
+    assert "cause 1 of 1: collective.one_bit" in text
+    assert "= mine.allreduce(" in text
+    assert "\nassert " in text
     [row] = json.loads(found["json"].read_text())["properties"]
     assert row["outcome"] == "fails"
     suite = ElementTree.parse(found["junit"]).getroot()

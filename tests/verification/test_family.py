@@ -21,7 +21,6 @@ from verification.search.driver import Driver
 from verification.search.dyadic import exact_run
 from verification.search.optimizer_space import exact_case
 from verification.search.runs import check, follow
-from verification.search.snippet import snippet
 
 RNG = np.random.default_rng(0)
 U = 2.0**-24
@@ -208,8 +207,6 @@ def test_a_class_without_extensions_never_hears_of_them():
             assert type(case.hyper) is PublishedHyper
             assert not set(EXTENSIONS) & set(vars(case.hyper))
             assert list(check(driver, case, set())) == []
-            assert "PublishedHyper(lr=" in snippet(case, "mine.py", "Published")
-            assert "compress" not in snippet(case, "mine.py", "Published")
 
 
 def test_extensions_are_declared_in_words_that_are_checked():

@@ -89,7 +89,7 @@ def test_every_trigger_bites_somewhere(trigger):
     from verification.mutants.families import Bug
 
     for level, bug in (("optimizer", Negated), ("collective", Minus)):
-        if level in trigger.levels and trigger.name != "at dead coordinates":
+        if level in trigger.levels and trigger.name != "at zero-variance coordinates":
             assert witnessed(Mutant(Bug("test", "test", "", bug), trigger, level))
 
 

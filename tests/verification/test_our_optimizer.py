@@ -39,7 +39,7 @@ def test_the_torch_kernels_hold():
 
 
 def forgetful_load(run, saved):
-    """A resume that loses what this worker still owes."""
+    """A resume that loses this worker's residual."""
     optimizer_worker.load(run, saved)
     bucket = optimizer_worker.RUNS[run].bucket
     bucket.momentum.masked_fill_(~is_marked(bucket.momentum), 0)  # after a load it holds the error itself

@@ -76,9 +76,9 @@ def additions_of(depth: int | None, every: int) -> int:
     """The most additions that a term goes through: ``depth``, or ``every`` one where any order is allowed (None)."""
     if depth is None:
         return every
-    if depth < 0:
+    if depth < 0 or depth != int(depth):
         raise ValueError(f"depth is a number of additions, so it can't be {depth}")
-    return depth
+    return int(depth)
 
 
 def scale_tolerance(
@@ -93,7 +93,9 @@ def scale_tolerance(
     """Bound on abs(computed scale - exact scale of u) over the last axis (T11c); d is its length (live coordinates).
 
     ``depth``: the most additions any one term goes through in the ``accumulator`` format; None allows every order of
-    summation, d - 1. The final rounding to ``dtype`` is included. ``u_tolerance``: how far the implementation's u may
+    summation, d - 1. The sum is divided, or multiplied by a rounded 1/d: terms that are each divided before they are
+    added lose up to d smallest subnormals more, which matters among subnormal numbers only. The final rounding to
+    ``dtype`` is included. ``u_tolerance``: how far the implementation's u may
     be from the ``u`` given here (a norm moves by at most the norm of the difference).
     """
     if kind not in ("l1", "l2"):

@@ -166,7 +166,7 @@ Proof.
   intros w _. rewrite <- !bigsum_scal, <- bigsum_plus. apply bigsum_le. intros; apply square_of_average; exact range.
 Qed.
 
-(* Error feedback with momentum in units of the update: s is the shared update, d what is pending, h the gradient. *)
+(* Error feedback with momentum in units of the update: s is the shared update, d the residual, h the gradient. *)
 Section Averages.
 Variables (W D T : nat) (p : nat -> R).
 Hypothesis p_pos : forall w, (w < W)%nat -> 0 <= p w.

@@ -538,7 +538,7 @@ Proof.
   eapply Rle_trans; [|exact small_D]. apply expected_le; [exact p_nonneg|]. intros. apply avg_square. exact some.
 Qed.
 
-Lemma pending_bounded : forall R E t, 0 <= R -> 0 <= E -> L (fun o k => z t o k ^ 2) <= R ^ 2 -> D t <= E ^ 2 ->
+Lemma residual_bounded : forall R E t, 0 <= R -> 0 <= E -> L (fun o k => z t o k ^ 2) <= R ^ 2 -> D t <= E ^ 2 ->
   L (fun o k => (mean delta t o k + b o t k) ^ 2) <= (E + q * (R + E)) ^ 2.
 Proof.
   intros R E t R_nonneg E_nonneg small_z small_D. apply rms_triangle; try assumption.
@@ -662,11 +662,11 @@ Proof.
   intros t. apply server_bounded; [apply bound_nonneg | apply worker_bound_nonneg | apply virtual_momentum | apply worker_errors].
 Qed.
 
-Theorem pending_errors : forall t,
+Theorem residual_errors : forall t,
   L (fun o k => (mean delta t o k + b o t k) ^ 2)
   <= (worker_bound + q * (virtual_bound + noise_bound + worker_bound)) ^ 2.
 Proof.
-  intros t. apply pending_bounded; [apply bound_nonneg | apply worker_bound_nonneg | apply virtual_momentum | apply worker_errors].
+  intros t. apply residual_bounded; [apply bound_nonneg | apply worker_bound_nonneg | apply virtual_momentum | apply worker_errors].
 Qed.
 End Recursion.
 
@@ -888,7 +888,7 @@ Proof.
   intros t. apply as_noisy. intros unit input' signal mean_zero each_zero mean_small each_small start.
   rewrite <- (Rplus_0_r (virtual_bound beta q G)), <- no_noise, <- noiseless,
     <- (one_outcome (fun o k => (avg N (fun i => delta t i k) + b t k) ^ 2)).
-  apply (pending_errors 1 N d one beta q G H 0 (over _ m) (over _ b) (over _ w) (over _ delta) (over _ u)
+  apply (residual_errors 1 N d one beta q G H 0 (over _ m) (over _ b) (over _ w) (over _ delta) (over _ u)
       (over _ c) (over _ g) none); unfold over; auto. apply spread_in_mean.
 Qed.
 End Deterministic.

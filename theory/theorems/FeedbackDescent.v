@@ -1,5 +1,5 @@
 (* One step of two-sided error feedback with momentum decreases ||z||^2 + weight * mean ||delta_i||^2, where z is the
-   shared momentum plus everything that is pending; then the rate without an assumed error. Lemmas only. *)
+   shared momentum plus the whole residual; then the rate without an assumed error. Lemmas only. *)
 From Onebit Require Import Prelude Descent.
 
 Definition average (N : nat) (f : nat -> R) : R := bigsum N f / INR N.

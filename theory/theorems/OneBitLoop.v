@@ -73,7 +73,7 @@ Proof.
     { unfold Y at 1. unfold R_ at 1. rewrite applied, feedback, is_u. unfold Y, a. field. lra. }
     rewrite next. eapply Rle_trans; [apply Rabs_triang|]. rewrite Rabs_mult, (Rabs_right (1 - a)) by lra.
     assert (first : (1 - a) * Rabs (Y t) <= (1 - a) * (P * lr * S * (1 + xi / a))) by (apply Rmult_le_compat_l; lra).
-    assert (pending_part : Rabs (P * lr / (1 - beta) * R_ t) <= P * lr * S).
+    assert (residual_part : Rabs (P * lr / (1 - beta) * R_ t) <= P * lr * S).
     { assert (scaled : 0 <= P * lr / (1 - beta)) by (apply Rle_mult_inv_pos; lra).
       rewrite Rabs_mult, (Rabs_right (P * lr / (1 - beta))) by lra.
       apply Rle_trans with (P * lr / (1 - beta) * (S * (1 - beta))); [apply Rmult_le_compat_l; assumption|].
@@ -81,7 +81,7 @@ Proof.
     assert (pushed_part : Rabs (P * lr * b t) <= P * lr * (xi * S)).
     { rewrite Rabs_mult, (Rabs_right (P * lr)) by lra. apply Rmult_le_compat_l; [lra | apply pushed]. }
     assert (second : Rabs (- (a * (P * lr / (1 - beta) * R_ t)) - P * lr * b t) <= a * (P * lr * S) + P * lr * (xi * S)).
-    { revert pending_part pushed_part. generalize (P * lr / (1 - beta) * R_ t), (P * lr * b t). intros y z y_small z_small.
+    { revert residual_part pushed_part. generalize (P * lr / (1 - beta) * R_ t), (P * lr * b t). intros y z y_small z_small.
       unfold Rminus. eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_Ropp. apply Rplus_le_compat; [|exact z_small].
       rewrite Rabs_mult, (Rabs_right a) by lra. apply Rmult_le_compat_l; lra. }
     apply Rle_trans with ((1 - a) * (P * lr * S * (1 + xi / a)) + (a * (P * lr * S) + P * lr * (xi * S))); [lra|].
@@ -91,7 +91,7 @@ Qed.
 Theorem amplitude : forall t, Rabs (x t) <= P * lr * S * (2 + xi / a).
 Proof. intros t. destruct (invariant t). apply position_bound; assumption. Qed.
 
-Theorem pending : forall t, Rabs (delta (t + 1)%nat) <= S.
+Theorem residual : forall t, Rabs (delta (t + 1)%nat) <= S.
 Proof.
   intros t. destruct (invariant t) as [loaded virtual]. pose proof (load_bound t (amplitude t)) as load.
   rewrite feedback, message, off_by.

@@ -1,5 +1,5 @@
 (* Descent of the virtual iterate under a learning rate that never grows: the momentum is exact if y is taken with the
-   rates of the coming steps, averaged; what is left of a change of rate is a multiple of the pending error. Norms are
+   rates of the coming steps, averaged; what is left of a change of rate is a multiple of the residual error. Norms are
    those of P, so that weight decay (a quadratic in 1/P) is part of the smooth function. Lemmas only. *)
 From Onebit Require Import Prelude Descent.
 
@@ -133,7 +133,7 @@ Proof.
   assert (size := sampled t steps). apply (Rmult_le_compat_l keep) in size; lra.
 Qed.
 
-Lemma pending_bound : forall t, (t < T)%nat ->
+Lemma residual_bound : forall t, (t < T)%nat ->
   E (fun w => bigsum D (fun k => P k * (beta * m t w k + d t w k) ^ 2)) <= 2 * beta ^ 2 * V t + 2 * D2.
 Proof.
   intros t steps.
@@ -166,7 +166,7 @@ Proof.
     eapply Rle_trans; [apply (lipschitz (x t w) (y t w) (fun k => - (eta t / keep) * (beta * m t w k + d t w k)))|].
     + intros k coord. rewrite virtual by (assumption || lia). ring.
     + apply Req_le. rewrite Rmult_assoc. f_equal. rewrite <- bigsum_scal. apply bigsum_ext. intros; ring.
-  - apply Rmult_le_compat_l; [apply Rmult_le_pos; apply pow2_ge_0|apply pending_bound; exact steps].
+  - apply Rmult_le_compat_l; [apply Rmult_le_pos; apply pow2_ge_0|apply residual_bound; exact steps].
 Qed.
 
 Notation defect t := (rho t * (rho t / eta t) + Lam * (rho t * (eta t + rho t))).

@@ -1,4 +1,4 @@
-(* L2 from L1 (T3a): what leaves the pending update has been applied. *)
+(* L2 from L1 (T3a): what leaves the residual update has been applied. *)
 From Onebit Require Import Prelude. From Onebit Require T3a.
 
 Theorem T3e :

@@ -1,4 +1,4 @@
-(* L2's defect is the change of the rate times the pending update (as in T3k); the clip bounds the change. *)
+(* L2's defect is the change of the rate times the residual update (as in T3k); the clip bounds the change. *)
 From Onebit Require Import Prelude. From Onebit Require T3c.
 
 Theorem T3g :

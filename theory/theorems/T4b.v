@@ -13,14 +13,14 @@ Theorem T4b :
   forall (variance_start : forall j : nat, (j < live)%nat -> (variance 0%nat j) = 0),
   forall (variance_step : forall s : nat, forall j : nat, (j < live)%nat -> (variance (s + 1)%nat j) = ((beta2 * (variance s j)) + ((1 - beta2) * ((decoded (s + 1)%nat j) ^ 2)))),
   forall (feedback : forall s : nat, forall j : nat, (j < live)%nat -> (decoded (s + 1)%nat j) = ((constant_grads j) + (total_error s j) - (total_error (s + 1)%nat j))),
-  forall (nothing_pending : forall j : nat, (j < live)%nat -> (total_error 0%nat j) = 0),
+  forall (no_residual : forall j : nat, (j < live)%nat -> (total_error 0%nat j) = 0),
   forall (bounded : forall s : nat, forall j : nat, (j < live)%nat -> (Rabs (total_error s j)) <= error_bound),
   forall (large : largest_grad <= (Rabs (constant_grads l))),
   (variance (step + 1)%nat k) >= ((Rmax 0 ((largest_grad * (1 - (beta2 ^ (step + 1)%nat))) - (error_bound * (1 - beta2) * (2 - (beta2 ^ step))))) ^ 2).
 Proof.
   intros live step k variance total_error server_scale beta2 error_bound decoded constant_grads largest_grad l
     live_domain beta2_domain error_bound_domain largest_grad_domain k_in_chunk l_in_chunk one_bit variance_start
-    variance_step feedback nothing_pending bounded large.
+    variance_step feedback no_residual bounded large.
   rewrite (T4e.T4e live (step + 1)%nat k variance server_scale beta2 decoded l live_domain beta2_domain k_in_chunk
     l_in_chunk one_bit variance_start variance_step).
   set (average := fix average (s : nat) : R :=
@@ -41,7 +41,7 @@ Proof.
     <= error_bound * (2 - beta2 ^ step) * Rabs (1 - beta2)).
   { apply (T2c.T2c step error_bound (fun s => constant_grads l * (1 - beta2 ^ s)) average (fun _ => constant_grads l)
       (fun s => decoded s l) (fun s => total_error s l) beta2 (1 - beta2) error_bound_domain beta2_domain).
-    - apply nothing_pending. exact l_in_chunk.
+    - apply no_residual. exact l_in_chunk.
     - cbn. ring.
     - intros s. rewrite feedback by exact l_in_chunk. ring.
     - intros s. rewrite pow_add, pow_1. ring.

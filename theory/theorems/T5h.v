@@ -87,7 +87,7 @@ Proof.
     <= (worker_bound n_workers beta1 contraction gradient_bound heterogeneity noise
       + contraction * (virtual_bound beta1 contraction gradient_bound + noise_bound n_workers beta1 contraction noise
         + worker_bound n_workers beta1 contraction gradient_bound heterogeneity noise)) ^ 2)
-    by (apply (pending_errors n_outcomes n_workers live probability beta1 contraction gradient_bound heterogeneity noise
+    by (apply (residual_errors n_outcomes n_workers live probability beta1 contraction gradient_bound heterogeneity noise
       (fun o t => momentum t o) (fun o t => server_error t o) (fun o t => server_input t o)
       (fun o t => worker_errors t o) (fun o t => corrected t o) (fun o t => messages t o) (fun o t => signal t o)
       (fun o t => noises t o)); cbv beta; auto; intros;

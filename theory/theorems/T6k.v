@@ -86,9 +86,9 @@ Proof.
       * (total_error (S t) w k / (1 - beta1)) - averaged_rates t * mean_grad t w k)).
   { intros t w k steps inside coord. rewrite <- Nat.add_1_r.
     rewrite (virtual_point (t + 1)%nat), (virtual_point t), step_taken by (assumption || lia).
-    assert (pending := conservation t steps w inside k coord).
+    assert (residual := conservation t steps w inside k coord).
     replace (beta1 * momentum t w k + total_error t w k) with (momentum (t + 1)%nat w k + total_error (t + 1)%nat w k
-      - (1 - beta1) * mean_grad t w k) by (rewrite pending; ring).
+      - (1 - beta1) * mean_grad t w k) by (rewrite residual; ring).
     replace (learning_rates t) with ((averaged_rates t - beta1 * averaged_rates (t + 1)%nat) / (1 - beta1))
       by (rewrite (averaged t steps); field; lra).
     field. lra. }

@@ -93,9 +93,9 @@ Proof.
       * (total_error (S t) w k / (1 - beta1)) - lr * H t w k)).
   { intros t w k steps inside coord. specialize (preconditioner_positive k coord). rewrite <- Nat.add_1_r.
     rewrite (virtual_point (t + 1)%nat), (virtual_point t), step_taken by (assumption || lia).
-    assert (pending := conservation t steps w inside k coord).
+    assert (residual := conservation t steps w inside k coord).
     replace (beta1 * momentum t w k + total_error t w k) with (momentum (t + 1)%nat w k + total_error (t + 1)%nat w k
-      - (1 - beta1) * mean_grad t w k) by (rewrite pending; ring).
+      - (1 - beta1) * mean_grad t w k) by (rewrite residual; ring).
     unfold H. field. lra. }
   specialize (main moved).
   specialize (main (regularised_smooth dim preconditioner p_max smoothness weight_decay objective gradient

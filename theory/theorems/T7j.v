@@ -1,33 +1,33 @@
-(* The energy of what is pending: a step takes away the scale times the mean magnitude, and adds the gradients. *)
+(* The energy of the residual: a step takes away the scale times the mean magnitude, and adds the gradients. *)
 From Onebit Require Import Prelude.
 
 Section Energy.
-Variables (live outcomes : nat) (weight : nat -> R) (b : R) (scale : nat -> R) (g pending next : nat -> nat -> R).
+Variables (live outcomes : nat) (weight : nat -> R) (b : R) (scale : nat -> R) (g residual next : nat -> nat -> R).
 Hypothesis probabilities : forall w, (w < outcomes)%nat -> 0 <= weight w.
 Hypothesis update : forall w k, (w < outcomes)%nat -> (k < live)%nat ->
-  next w k = pending w k + b * g w k - b * (sgn (pending w k + b * g w k) * scale w).
+  next w k = residual w k + b * g w k - b * (sgn (residual w k + b * g w k) * scale w).
 
 Let E (f : nat -> R) := bigsum outcomes (fun w => f w * weight w).
-Let size w k := Rabs (pending w k + b * g w k).
+Let size w k := Rabs (residual w k + b * g w k).
 
 Lemma step_energy : forall k, (k < live)%nat -> E (fun w => next w k ^ 2)
-  = E (fun w => pending w k ^ 2) + 2 * b * E (fun w => pending w k * g w k) + b ^ 2 * E (fun w => g w k ^ 2)
+  = E (fun w => residual w k ^ 2) + 2 * b * E (fun w => residual w k * g w k) + b ^ 2 * E (fun w => g w k ^ 2)
     - 2 * b * E (fun w => scale w * size w k) + b ^ 2 * E (fun w => scale w ^ 2).
 Proof.
   intros k below. unfold E. rewrite <- !bigsum_scal, <- !bigsum_plus, <- bigsum_minus, <- bigsum_plus.
   apply bigsum_ext. intros w known. rewrite update by assumption. unfold size. rewrite <- sgn_times.
-  set (u := pending w k + b * g w k). assert (one := sgn_square u).
+  set (u := residual w k + b * g w k). assert (one := sgn_square u).
   transitivity ((u ^ 2 - 2 * b * (scale w * (u * sgn u)) + b ^ 2 * scale w ^ 2 * (sgn u * sgn u)) * weight w); [ring|].
   rewrite one. unfold u. ring.
 Qed.
 
-Lemma pending_size : 0 < b -> forall k, E (fun w => Rabs (pending w k))
+Lemma residual_size : 0 < b -> forall k, E (fun w => Rabs (residual w k))
   <= E (fun w => size w k) + b * E (fun w => Rabs (g w k)).
 Proof.
   intros positive k. unfold E. rewrite <- bigsum_scal, <- bigsum_plus. apply bigsum_le. intros w known.
   assert (W := probabilities w known). unfold size.
-  assert (triangle := Rabs_triang (pending w k + b * g w k) (- (b * g w k))).
-  replace (pending w k + b * g w k + - (b * g w k)) with (pending w k) in triangle by ring.
+  assert (triangle := Rabs_triang (residual w k + b * g w k) (- (b * g w k))).
+  replace (residual w k + b * g w k + - (b * g w k)) with (residual w k) in triangle by ring.
   rewrite Rabs_Ropp, Rabs_mult, (Rabs_right b) in triangle by lra. nra.
 Qed.
 
@@ -69,17 +69,17 @@ Proof.
     small_start.
   set (b := 1 - beta1). set (c := beta1 + 2 * flatness - 1) in *. assert (B : 0 < b) by (unfold b; lra).
   assert (D : 0 < INR live) by (apply lt_0_INR; lia). assert (T : 0 < INR n_steps) by (apply lt_0_INR; lia).
-  set (pending := fun s w k => beta1 * momentum s w k + total_error s w k).
+  set (residual := fun s w k => beta1 * momentum s w k + total_error s w k).
   set (E := fun f : nat -> R => bigsum n_outcomes (fun w => f w * weight w)).
-  set (size := fun s w k => Rabs (pending s w k + b * signal s w k)).
-  set (energy := fun s => bigsum live (fun k => E (fun w => pending s w k ^ 2))).
+  set (size := fun s w k => Rabs (residual s w k + b * signal s w k)).
+  set (energy := fun s => bigsum live (fun k => E (fun w => residual s w k ^ 2))).
   set (X := fun s => E (fun w => scale s w ^ 2)). set (Y := fun s => E (fun w => scale s w)).
   assert (corrected_is : forall s w k, (w < n_outcomes)%nat -> (k < live)%nat ->
-    corrected s w k = pending s w k + b * signal s w k).
-  { intros s w k known below. rewrite compressed by assumption. unfold pending, b. ring. }
-  assert (update : forall s w k, (w < n_outcomes)%nat -> (k < live)%nat -> pending (s + 1)%nat w k
-    = pending s w k + b * signal s w k - b * (sgn (pending s w k + b * signal s w k) * scale s w)).
-  { intros s w k known below. unfold pending at 1. rewrite feedback, one_bit, corrected_is by assumption.
+    corrected s w k = residual s w k + b * signal s w k).
+  { intros s w k known below. rewrite compressed by assumption. unfold residual, b. ring. }
+  assert (update : forall s w k, (w < n_outcomes)%nat -> (k < live)%nat -> residual (s + 1)%nat w k
+    = residual s w k + b * signal s w k - b * (sgn (residual s w k + b * signal s w k) * scale s w)).
+  { intros s w k known below. unfold residual at 1. rewrite feedback, one_bit, corrected_is by assumption.
     unfold b. ring. }
   assert (sizes : forall s w, (w < n_outcomes)%nat -> flatness * scale s w * INR live <= bigsum live (fun k => size s w k)
     <= scale s w * INR live).
@@ -118,25 +118,25 @@ Proof.
       - apply bigsum_le. intros k below.
         apply (first_moment n_outcomes weight (signal s) probabilities strength strength_domain one).
       - rewrite bigsum_plus, bigsum_const. nra. }
-    assert (held : bigsum live (fun k => E (fun w => Rabs (pending s w k))) <= INR live * Y s + b * (INR live * strength)).
+    assert (held : bigsum live (fun k => E (fun w => Rabs (residual s w k))) <= INR live * Y s + b * (INR live * strength)).
     { apply (Rle_trans _ (bigsum live (fun k => E (fun w => size s w k) + b * E (fun w => Rabs (signal s w k))))).
       - apply bigsum_le. intros k below.
-        apply (pending_size n_outcomes weight b (signal s) (pending s) probabilities B).
+        apply (residual_size n_outcomes weight b (signal s) (residual s) probabilities B).
       - rewrite bigsum_plus, bigsum_scal. nra. }
-    assert (pushed : bigsum live (fun k => E (fun w => pending s w k * signal s w k))
-      <= drift * bigsum live (fun k => E (fun w => Rabs (pending s w k)))).
+    assert (pushed : bigsum live (fun k => E (fun w => residual s w k * signal s w k))
+      <= drift * bigsum live (fun k => E (fun w => Rabs (residual s w k)))).
     { rewrite <- bigsum_scal. apply bigsum_le. intros k below. exact (small_drift s k below). }
     assert (total : energy (s + 1)%nat = energy s
-      + 2 * b * bigsum live (fun k => E (fun w => pending s w k * signal s w k))
+      + 2 * b * bigsum live (fun k => E (fun w => residual s w k * signal s w k))
       + b ^ 2 * bigsum live (fun k => E (fun w => signal s w k ^ 2))
       - 2 * b * bigsum live (fun k => E (fun w => scale s w * size s w k)) + b ^ 2 * (INR live * X s)).
     { unfold energy. rewrite <- (bigsum_const live (X s)), <- !bigsum_scal, <- !bigsum_plus, <- bigsum_minus,
         <- bigsum_plus. apply bigsum_ext. intros k below.
-      apply (step_energy live n_outcomes weight b (scale s) (signal s) (pending s) (pending (s + 1)%nat)
+      apply (step_energy live n_outcomes weight b (scale s) (signal s) (residual s) (residual (s + 1)%nat)
         (update s) k below). }
     rewrite total.
-    set (p1 := bigsum live (fun k => E (fun w => pending s w k * signal s w k))) in *.
-    set (p2 := bigsum live (fun k => E (fun w => Rabs (pending s w k)))) in *.
+    set (p1 := bigsum live (fun k => E (fun w => residual s w k * signal s w k))) in *.
+    set (p2 := bigsum live (fun k => E (fun w => Rabs (residual s w k)))) in *.
     assert (p1 <= drift * (INR live * Y s + b * (INR live * strength))) by nra.
     assert (b ^ 2 * bigsum live (fun k => E (fun w => signal s w k ^ 2)) <= b ^ 2 * (INR live * strength ^ 2))
       by (apply Rmult_le_compat_l; [apply pow2_ge_0 | exact squares]).
@@ -152,10 +152,10 @@ Proof.
     rewrite S_INR. simpl bigsum. lra. }
   assert (energy_pos : 0 <= energy n_steps).
   { unfold energy, E. apply bigsum_nonneg. intros k below. apply bigsum_nonneg. intros w known.
-    assert (W := probabilities w known). assert (H := pow2_ge_0 (pending n_steps w k)). nra. }
+    assert (W := probabilities w known). assert (H := pow2_ge_0 (residual n_steps w k)). nra. }
   assert (energy_start : energy 0%nat <= INR live * start ^ 2).
   { assert (H := small_start). apply (Rmult_le_compat_r (INR live)) in H; [|lra].
-    unfold Rdiv in H. rewrite Rmult_assoc, Rinv_l, Rmult_1_r in H by lra. unfold energy, E, pending. lra. }
+    unfold Rdiv in H. rewrite Rmult_assoc, Rinv_l, Rmult_1_r in H by lra. unfold energy, E, residual. lra. }
   set (mean_square := bigsum n_steps X / INR n_steps). set (mean := bigsum n_steps Y / INR n_steps).
   assert (X_pos : forall s, 0 <= X s).
   { intros s. apply bigsum_nonneg. intros w known. assert (W := probabilities w known).

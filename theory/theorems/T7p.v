@@ -22,7 +22,7 @@ Proof.
   intros step beta1 lr position other_gradient sent error input curvature scale_size entry push beta1_domain
     lr_domain curvature_domain scale_size_domain entry_domain push_domain compressed one_bit feedback applied
     pushed start_loaded start_virtual not_too_curved.
-  pose proof (pending beta1 lr curvature scale_size entry push position other_gradient sent error input beta1_domain lr_domain
+  pose proof (residual beta1 lr curvature scale_size entry push position other_gradient sent error input beta1_domain lr_domain
     curvature_domain scale_size_domain entry_domain push_domain compressed one_bit feedback applied pushed start_loaded) as bound.
   apply bound; assumption.
 Qed.

@@ -95,7 +95,7 @@ stream = count("stream", least=0)
 transfers, received = array("transfers"), array("received")
 grad_bytes = sp.Symbol("grad_bytes", positive=True)
 p_bytes = sp.Symbol("preconditioner_bytes", positive=True)
-(GRAD, PENDING, MOMENTUM_BIT, PENDING_OUT, MESSAGE, INPUT, INPUT_OUT, ANSWER, ANSWER_BIT, P_READ, PARAMS,
+(GRAD, RESIDUAL, MOMENTUM_BIT, RESIDUAL_OUT, MESSAGE, INPUT, INPUT_OUT, ANSWER, ANSWER_BIT, P_READ, PARAMS,
  PARAMS_OUT) = range(12)  # fmt: skip
 g, u, b, w, p, x = sp.symbols("g u b w p x", real=True)
 g2, u2, b2, w2, p2, x2, old = sp.symbols("g2 u2 b2 w2 p2 x2 old", real=True)
@@ -119,7 +119,7 @@ def kept(number: int, after: Any, before: sp.Expr) -> Implies:
     return Implies((lt(moved(number), 1),), eq(after, before))
 
 
-def pending(g: sp.Expr, u: sp.Expr, b: sp.Expr) -> sp.Expr:
+def residual(g: sp.Expr, u: sp.Expr, b: sp.Expr) -> sp.Expr:
     """What compress has to leave in u: the lazy form of the momentum plus its error."""
     return beta1 * answer_scale * sgn(b) + (1 - beta1) * g + u - worker_scale * sgn(u)
 
@@ -154,20 +154,20 @@ COMPRESS = (
         ForAll(
             ((k, D), g, g2, u, u2, b, b2),
             Implies(
-                (agree(GRAD, g, g2), agree(PENDING, u, u2), agree(MOMENTUM_BIT, b, b2)),
-                eq(pending(g, u, b), pending(g2, u2, b2)),
+                (agree(GRAD, g, g2), agree(RESIDUAL, u, u2), agree(MOMENTUM_BIT, b, b2)),
+                eq(residual(g, u, b), residual(g2, u2, b2)),
             ),
         ),
         "compress knows of g, u and the momentum's bit only what it reads in this kernel",
     ),
     Hypothesis(
         "compress_writes",
-        ForAll(((k, D), g, u, b), kept(PENDING_OUT, pending(g, u, b), u)),
+        ForAll(((k, D), g, u, b), kept(RESIDUAL_OUT, residual(g, u, b), u)),
         "compress leaves its result in u",
     ),
     Hypothesis(
         "compress_sends",
-        ForAll(((k, D), g, u, b, old), kept(MESSAGE, sgn(pending(g, u, b)), old)),
+        ForAll(((k, D), g, u, b, old), kept(MESSAGE, sgn(residual(g, u, b)), old)),
         "and its sign where the collective fetches it",
     ),
 )
@@ -215,9 +215,9 @@ APPLY = (
 TRAFFIC = (
     total(
         grad_bytes * moved(GRAD)
-        + 4 * moved(PENDING)
+        + 4 * moved(RESIDUAL)
         + BIT * moved(MOMENTUM_BIT)
-        + 4 * moved(PENDING_OUT)
+        + 4 * moved(RESIDUAL_OUT)
         + BIT * moved(MESSAGE),
         k,
         D,

@@ -152,9 +152,9 @@ AMPLITUDE = Theorem(
     remarks=_REMARK,
 )
 
-PENDING = Theorem(
+RESIDUAL = Theorem(
     id="T7p",
-    title="Pending error on a curved coordinate",
+    title="Residual error on a curved coordinate",
     conclusion=le(sp.Abs(error[t + 1]), scale_size),
     hypotheses=LOOP,
     words="Under the conditions of T7f the compression error of the coordinate never exceeds the scale.",
@@ -209,4 +209,4 @@ FLOOR_SUFFICES = Theorem(
     "digits MLP, h = 0.1 at mean v = 3.7e-6, gamma = 1e-3 and xi = 0, the floor that this asks for is 1.1e-2.",
 )  # fmt: skip
 
-THEOREMS = (AMPLITUDE, PENDING, FLOOR_SUFFICES)
+THEOREMS = (AMPLITUDE, RESIDUAL, FLOOR_SUFFICES)

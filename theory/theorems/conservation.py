@@ -59,7 +59,7 @@ def server_feedback(decoded: Any) -> Hypothesis:
     )
 
 
-def pending(step: Any) -> sp.Expr:
+def residual(step: Any) -> sp.Expr:
     """Mean of the worker errors plus server error: the total error Delta."""
     return mean(worker_errors[step, i, k], i, N) + server_error[step, k]
 
@@ -123,8 +123,8 @@ ADAM = Theorem(
     id="T3a",
     title="Conservation law of 1-bit Adam",
     conclusion=eq(
-        momentum[t + 1, k] + pending(t + 1),
-        beta1 * momentum[t, k] + (1 - beta1) * mean_grad + pending(t),
+        momentum[t + 1, k] + residual(t + 1),
+        beta1 * momentum[t, k] + (1 - beta1) * mean_grad + residual(t),
     ),
     hypotheses=(WORKER, SERVER),
     words="Shared momentum plus total error after a step is beta1 times the momentum before it, plus {rest} times "
@@ -141,8 +141,8 @@ SGD = Theorem(
     id="T3b",
     title="Conservation law of compressed momentum SGD",
     conclusion=eq(
-        momentum[t + 1, k] + pending(t + 1),
-        sgd_momentum * momentum[t, k] + grad_weight * mean_grad + pending(t),
+        momentum[t + 1, k] + residual(t + 1),
+        sgd_momentum * momentum[t, k] + grad_weight * mean_grad + residual(t),
     ),
     hypotheses=(SGD_WORKER, SERVER),
     words="Shared momentum plus total error after a step is mu times the momentum before it, plus alpha times the mean "
@@ -158,8 +158,8 @@ UPDATE = Theorem(
     id="T3i",
     title="Conservation law of 1-bit Adam that compresses updates",
     conclusion=eq(
-        update[t + 1, k] + pending(t + 1),
-        beta1 * update[t, k] + (1 - beta1) * preconditioner[k] * mean_grad + pending(t),
+        update[t + 1, k] + residual(t + 1),
+        beta1 * update[t, k] + (1 - beta1) * preconditioner[k] * mean_grad + residual(t),
     ),
     hypotheses=(UPDATE_WORKER, UPDATE_SERVER),
     words="Where P times the momentum is compressed in place of the momentum, L1 holds with P times the gradient for "

@@ -5,7 +5,7 @@ Algorithm: the compressed phase of 1-bit Adam with contractive compressors at th
 Guarantee: (1/T) sum E||grad f(x_t)||_P^2 <= bound(T), for every N, D and T.
 
 One Lyapunov function joins T5 and T6: f(y_t) - f* + omega (||z_t||^2 + lambda mean ||delta_i||^2), where y is the
-virtual iterate, z = m + Delta is the shared momentum plus everything pending, and lambda = (1-beta1)/(q beta1). The
+virtual iterate, z = m + Delta is the shared momentum plus the whole residual, and lambda = (1-beta1)/(q beta1). The
 conservation law makes the cross terms of the quadratic form cancel, so it decays for every q < 1 and every beta1,
 by exactly 1 - (1-beta1^2)(1-q)/(1+q) a step where no gradient comes in; gradients enter it as they are.
 """

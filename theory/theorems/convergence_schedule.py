@@ -1,7 +1,7 @@
 """T6k, T6l: T6a under a learning rate that falls, and with decoupled weight decay.
 
 A schedule: y is taken with the *averaged rate*, the exponential average of the rates of the coming steps. The momentum
-then costs nothing, whatever the schedule; what a change of rate costs is the change times the pending error, because
+then costs nothing, whatever the schedule; what a change of rate costs is the change times the residual error, because
 1-bit Adam keeps its errors in units of the gradient. Bias correction [C5] is such a schedule.
 
 Weight decay: with P frozen it is exactly the gradient, times P, of half lambda ||x||^2 in the norm of 1/P, so the step
@@ -69,7 +69,7 @@ SCHEDULED_VIRTUAL = Hypothesis(
             params[t, ds.w, k] - ETA / KEEP * P * (beta1 * momentum[t, ds.w, k] + total_error[t, ds.w, k]),
         ),
     ),
-    "y is x with everything that is pending applied, at the averaged rate",
+    "y is x with the whole residual applied, at the averaged rate",
 )
 SCHEDULED_STEP = Hypothesis(
     "step_taken",
@@ -231,8 +231,8 @@ RATE = Theorem(
     laws=("L1", "C5"),
     remarks="The rate of the step after the last is free: take the last one again. The averaged rate lies between that "
     "one and the rate of the step; it is the rate, up to a horizon of one over 1-β1 steps. The average is over x_t "
-    "drawn with these weights, not over steps alike. A term for changes is needed (without it a run with an error "
-    "pending when the rate drops exceeds the bound), but for one large drop it is generous: it counts γ E_Δ², whatever "
+    "drawn with these weights, not over steps alike. A term for changes is needed (without it a run with a "
+    "residual when the rate drops exceeds the bound), but for one large drop it is generous: it counts γ E_Δ² whatever "
     "γ L. Bias correction [C5] is the rate lr/(1-β1^t), which falls where lr does. Rates that grow (a warm-up after "
     "the freeze) are outside; weight decay is in T6l. E_Δ is assumed, as in T6a.",
 )

@@ -68,7 +68,7 @@ VIRTUAL = Hypothesis(
             params[t, w, k] - lr / (1 - beta1) * (beta1 * momentum[t, w, k] + total_error[t, w, k]),
         ),
     ),
-    "y is x with everything that is pending applied (law L2 with 1 for P)",
+    "y is x with the whole residual applied (law L2 with 1 for P)",
 )
 NOISE_LEVEL = Hypothesis(
     "noise_level",

@@ -2,7 +2,7 @@
 
 Notation of one step, n = 1 - beta1:  worker i compresses u_i = beta1 m + n g_i + delta_i and sends c_i; the server
 compresses w = mean c_i + b and sends the next m; both keep what their message left. z = m + mean delta_i + b is the
-momentum with everything pending. Conservation (L1) gives z' = z - n m + n mean g_i whatever was sent, and with it
+momentum with the whole residual. Conservation (L1) gives z' = z - n m + n mean g_i whatever was sent, and with it
 z^2 + weight * mean delta_i^2 shrinks in every step: the cross terms cancel, so no small gain is asked for. The proof
 is ErrorFeedback.v, in root mean squares over outcomes; here there is one outcome (T5b and T5h have noise).
 """
@@ -220,7 +220,7 @@ TOTAL_ERROR = Theorem(
     title="Bounded total error",
     conclusion=le(sp.sqrt(norm_squared(mean_error + server_error[t, k], k, d)), WORKER + SERVER),
     hypotheses=(*ALGORITHM, SPREAD),
-    words="Under the conditions of T5e all that is pending, mean worker error plus server error, has a norm of at "
+    words="Under the conditions of T5e the whole residual, mean worker error plus server error, has a norm of at "
     "most {limit}.",
     numbers={"limit": WORKER + SERVER},
     good_for="Where gradients are bounded and compressors contract it is the number E that T6a, T6b, T6d, T6e, T6g, "

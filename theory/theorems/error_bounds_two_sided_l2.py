@@ -157,8 +157,8 @@ def two_sided_run(beta: float, dim: int, workers: int, steps: int) -> dict[str, 
         server[r + 1] = np.sqrt((w[r + 1] ** 2).mean())
         m[r + 1] = server[r + 1] * np.where(w[r + 1] >= 0, 1.0, -1.0)
         b[r + 1] = w[r + 1] - m[r + 1]
-    pending = np.abs(delta.mean(1) + b)
-    step, where = np.unravel_index(np.argmax(pending), pending.shape)
+    residual = np.abs(delta.mean(1) + b)
+    step, where = np.unravel_index(np.argmax(residual), residual.shape)
     return {
         "n_workers": workers, "live": dim, "step": int(step), "k": int(where), "beta1": beta, "gradient_bound": 1.0,
         "grads": g, "momentum": m, "server_error": b, "server_input": w, "corrected": u, "messages": c,

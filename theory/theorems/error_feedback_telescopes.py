@@ -17,7 +17,7 @@ state_dim, input_dim = count("state_dim"), count("input_dim")
 s, row = count("s", least=0), count("row", least=0)  # a step and a coordinate that are quantified over
 exact, state, remainder = array("exact_state"), array("state"), array("remainder")
 state_map, input_map = array("state_map"), array("input_map")
-inputs, decoded, pending = array("inputs"), array("decoded"), array("pending")
+inputs, decoded, residual = array("inputs"), array("decoded"), array("residual")
 decay = sp.Symbol("decay", positive=True)
 input_weight = sp.Symbol("input_weight", real=True)
 
@@ -25,14 +25,14 @@ EXACT = Row(exact, "z^*", "state of the recurrence that is fed the inputs themse
 STATE = Row(state, "z", "state of the recurrence that is fed what was decoded", "(n,)")
 INPUTS = Row(inputs, "p", "what is to be sent", "(m,)")
 DECODED = Row(decoded, "c", "what is decoded from the message", "(m,)")
-PENDING = Row(pending, "e", "error that is kept for the next step", "(m,)")
+RESIDUAL = Row(residual, "e", "error that is kept for the next step", "(m,)")
 WEIGHT = Row(input_weight, "b", "weight of the input in the recurrence", default=1.0)
 DECAY = Row(decay, "a", "what the recurrence keeps of its state", domain=UNIT, default=0.9)
 
 
 def feedback(*axes: sp.Expr) -> Hypothesis:
     """The error is what was not sent, for entries with these indices."""
-    entry = eq(pending[s + 1, *axes], inputs[s + 1, *axes] + pending[s, *axes] - decoded[s + 1, *axes])
+    entry = eq(residual[s + 1, *axes], inputs[s + 1, *axes] + residual[s, *axes] - decoded[s + 1, *axes])
     bound = (s, (i, input_dim)) if axes else (s,)
     return Hypothesis("feedback", ForAll(bound, entry), "the error is what the message leaves of input plus error")
 
@@ -51,16 +51,18 @@ def _run_with_matrices() -> dict[str, Any]:
         rest[now + 1] = maps[now + 1] @ rest[now] + (maps[now + 1] @ weights[now] - weights[now + 1]) @ errors[now]
     sizes = {"state_dim": 3, "input_dim": 2, "step": 3, "k": 1}
     arrays = {"exact_state": z_exact, "state": z, "remainder": rest, "state_map": maps, "input_map": weights}
-    return sizes | arrays | {"inputs": inputs, "decoded": sent, "pending": errors}
+    return sizes | arrays | {"inputs": inputs, "decoded": sent, "residual": errors}
 
 
 MATRICES = Theorem(
     id="T2a",
     title="Error feedback telescopes through any linear recurrence",
-    conclusion=eq(exact[t, k] - state[t, k], total(input_map[t, k, i] * pending[t, i], i, input_dim) + remainder[t, k]),
+    conclusion=eq(
+        exact[t, k] - state[t, k], total(input_map[t, k, i] * residual[t, i], i, input_dim) + remainder[t, k]
+    ),
     hypotheses=(
         Hypothesis("coordinate", lt(k, state_dim), "k is a coordinate of the state"),
-        Hypothesis("nothing_pending", ForAll(((i, input_dim),), eq(pending[0, i], 0)), "no error at the start"),
+        Hypothesis("no_residual", ForAll(((i, input_dim),), eq(residual[0, i], 0)), "no error at the start"),
         Hypothesis(
             "same_start", ForAll(((row, state_dim),), eq(exact[0, row], state[0, row])), "both start in one state"
         ),
@@ -101,19 +103,19 @@ MATRICES = Theorem(
                     total(state_map[s + 1, row, j] * remainder[s, j], j, state_dim)
                     + total(
                         (total(state_map[s + 1, row, j] * input_map[s, j, i], j, state_dim) - input_map[s + 1, row, i])
-                        * pending[s, i],
+                        * residual[s, i],
                         i,
                         input_dim,
                     ),
                 ),
             ),
-            "it is driven by A' B - B' times the pending error, where A' and B' are the maps one step later",
+            "it is driven by A' B - B' times the residual error, where A' and B' are the maps one step later",
         ),
     ),
     words="A linear recurrence that is fed messages with error feedback differs from the uncompressed one by B times "
-    "the pending error, plus a remainder which the products A' B - B' of the pending errors drive: it never "
+    "the residual error, plus a remainder which the products A' B - B' of the residual errors drive: it never "
     "contains a sum of past compression errors.",
-    good_for="Whatever linear optimizer state is compressed with error feedback, what it lacks is a pending error.",
+    good_for="Whatever linear optimizer state is compressed with error feedback, what it lacks is a residual error.",
     source="ours; the argument of error feedback (Stich et al. 2018; Karimireddy et al. 2019) without its special "
     "cases",
     where=(
@@ -121,12 +123,12 @@ MATRICES = Theorem(
         Row(input_dim, "m", "coordinates of the input"),
         EXACT,
         STATE,
-        Row(remainder, "R", "what the difference contains besides the pending error", "(n,)"),
+        Row(remainder, "R", "what the difference contains besides the residual error", "(n,)"),
         Row(state_map, "A", "map of the state, which may change with the step", "(n, n)"),
         Row(input_map, "B", "map of the input, which may change with the step", "(n, m)"),
         INPUTS,
         DECODED,
-        PENDING,
+        RESIDUAL,
     ),
     example=lambda: instance(MATRICES, "three steps with random matrices of integers", _run_with_matrices()),
     laws=("L1", "L2"),
@@ -179,7 +181,7 @@ TWO_SIDED = Theorem(
 )
 
 _AVERAGE = (
-    Hypothesis("nothing_pending", eq(pending[0], 0), "no error at the start"),
+    Hypothesis("no_residual", eq(residual[0], 0), "no error at the start"),
     Hypothesis("same_start", eq(exact[0], state[0]), "both start in one state"),
     feedback(),
 )
@@ -201,12 +203,12 @@ def _steps(kept: sp.Expr | int) -> tuple[Hypothesis, ...]:
 
 
 def average_of(kept: float, inputs_T: np.ndarray, errors_T: np.ndarray) -> dict[str, Any]:
-    """Run both recurrences, weight 1, on given inputs and pending errors, both from step 0."""
+    """Run both recurrences, weight 1, on given inputs and residual errors, both from step 0."""
     decoded_T = np.r_[0.0, inputs_T[1:] + errors_T[:-1] - errors_T[1:]]
     states = np.zeros((2, errors_T.size))
     for step in range(1, errors_T.size):
         states[:, step] = kept * states[:, step - 1] + np.r_[inputs_T[step], decoded_T[step]]
-    arrays = {"inputs": inputs_T, "decoded": decoded_T, "pending": errors_T}
+    arrays = {"inputs": inputs_T, "decoded": decoded_T, "residual": errors_T}
     return arrays | {"exact_state": states[0], "state": states[1], "input_weight": 1.0}
 
 
@@ -221,15 +223,15 @@ DISTANCE = Theorem(
     hypotheses=(
         *_AVERAGE,
         *_steps(decay),
-        Hypothesis("bounded", ForAll((s,), le(sp.Abs(pending[s]), error_bound)), "the pending error is bounded"),
+        Hypothesis("bounded", ForAll((s,), le(sp.Abs(residual[s]), error_bound)), "the residual error is bounded"),
     ),
-    words="If the pending error never exceeds E in size, a moving average of messages stays within {factor} |b| E of "
+    words="If the residual error never exceeds E in size, a moving average of messages stays within {factor} |b| E of "
     "that of the inputs, b being the weight of an input.",
     numbers={"factor": 2 - decay**t},
-    good_for="A momentum of compressed gradients is off by at most twice the bound of the pending error, times the "
+    good_for="A momentum of compressed gradients is off by at most twice the bound of the residual error, times the "
     "weight, however long training runs.",
     source="ours",
-    where=(EXACT, STATE, INPUTS, DECODED, PENDING, DECAY, WEIGHT),
+    where=(EXACT, STATE, INPUTS, DECODED, RESIDUAL, DECAY, WEIGHT),
     example=lambda: instance(
         DISTANCE,
         "a = 1/2, error -1 for 20 steps, then +1",
@@ -242,13 +244,13 @@ DISTANCE = Theorem(
 SUM = Theorem(
     id="T2d",
     title="A plain sum lacks the last error only",
-    conclusion=eq(exact[t] - state[t], input_weight * pending[t]),
+    conclusion=eq(exact[t] - state[t], input_weight * residual[t]),
     hypotheses=(*_AVERAGE, *_steps(1)),
-    words="If what is decoded is summed up, as SGD does, the sum lacks b times the last pending error only.",
-    good_for="The parameters of compressed SGD are the weighted pending error away from those that the same "
+    words="If what is decoded is summed up, as SGD does, the sum lacks b times the last residual error only.",
+    good_for="The parameters of compressed SGD are the weighted residual error away from those that the same "
     "gradients give without compression.",
     source="Stich et al. 2018; Karimireddy et al. 2019",
-    where=(EXACT, STATE, INPUTS, DECODED, PENDING, WEIGHT),
+    where=(EXACT, STATE, INPUTS, DECODED, RESIDUAL, WEIGHT),
     example=lambda: instance(SUM, "a sum of 21 messages", average_of(1.0, np.arange(22.0), ONE_SIGN) | {"step": 21}),
     laws=("L2",),
     remarks="The inputs are taken as given: gradients of compressed SGD are taken at its own parameters.",

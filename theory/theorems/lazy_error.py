@@ -115,12 +115,12 @@ def lazy(fl_: Rounding) -> tuple[Hypothesis, ...]:
     """The same step with (u, s), (w, S) and bits in memory, and errors and momentum in registers only."""
     u, w = lazy_corrected[t + 1, i, k], lazy_server_input[t + 1, k]
     sign: Any = sgn(w)
-    pending = left_over(fl_, lazy_corrected[t, i, k], lazy_scale[t, i])
-    server_pending = left_over(fl_, lazy_server_input[t, k], lazy_server_scale[t, k])
+    residual = left_over(fl_, lazy_corrected[t, i, k], lazy_scale[t, i])
+    server_residual = left_over(fl_, lazy_server_input[t, k], lazy_server_scale[t, k])
     return (
         Hypothesis(
             "lazy_corrected_step",
-            always(t, i, k, body=eq(u, momentum_plus_error(fl_, decoded[t, k], grads[t + 1, i, k], pending))),
+            always(t, i, k, body=eq(u, momentum_plus_error(fl_, decoded[t, k], grads[t + 1, i, k], residual))),
             "lazy: the error is formed from the stored u and s of the step before",
         ),
         Hypothesis(
@@ -135,7 +135,7 @@ def lazy(fl_: Rounding) -> tuple[Hypothesis, ...]:
         ),
         Hypothesis(
             "lazy_server",
-            always(t, k, body=eq(w, server_sum(lazy_messages[t + 1, k], server_pending))),
+            always(t, k, body=eq(w, server_sum(lazy_messages[t + 1, k], server_residual))),
             "the server's error is formed in the same way",
         ),
         Hypothesis(
@@ -162,7 +162,7 @@ def lazy(fl_: Rounding) -> tuple[Hypothesis, ...]:
 
 
 ZERO = (
-    Hypothesis("no_error", always(i, k, body=eq(worker_errors[0, i, k], 0)), "no error is pending at the freeze"),
+    Hypothesis("no_error", always(i, k, body=eq(worker_errors[0, i, k], 0)), "there is no residual at the freeze"),
     Hypothesis("no_server_error", always(k, body=eq(server_error[0, k], 0)), "nor at the server"),
     Hypothesis("stored_zero", always(i, k, body=eq(lazy_corrected[0, i, k], 0)), "the stored u starts at zero"),
     Hypothesis("scale_zero", always(i, body=eq(lazy_scale[0, i], 0)), "so does the stored s"),
@@ -305,7 +305,7 @@ SINGLE = replace(
     "forms must round the same expression in the same way, none of it fused, and store u in binary32. The model has "
     "no largest number, so no overflow is assumed: neither the inputs nor what is computed on the way may overflow.",
 )
-PENDING = replace(
+RESIDUAL = replace(
     ANY,
     id="T8j",
     title="The error that the lazy form stands for is the eager one",
@@ -325,4 +325,4 @@ def _without(instance: Example, *names: str) -> Example:
     return replace(instance, inputs={key: value for key, value in instance.inputs.items() if key not in names})
 
 
-THEOREMS = (ANY, SINGLE, PENDING)
+THEOREMS = (ANY, SINGLE, RESIDUAL)

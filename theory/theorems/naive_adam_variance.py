@@ -48,7 +48,7 @@ def averaged(name: str, average: sp.IndexedBase, fed: sp.Expr, words: str) -> tu
 FEEDBACK = Hypothesis(
     "feedback", ForAll((s,), eq(decoded[s + 1], gradient + noise)), "what is decoded telescopes (T2b)"
 )
-NOTHING_PENDING = Hypothesis("nothing_pending", eq(total_error[0], 0), "no error at the start")
+NO_RESIDUAL = Hypothesis("no_residual", eq(total_error[0], 0), "no error at the start")
 BOUNDED = Hypothesis("bounded", ForAll((s,), le(sp.Abs(total_error[s]), error_bound)), "errors are bounded (T5)")
 CROSS_PART = averaged("cross", cross, 2 * gradient * noise, "X")
 
@@ -122,7 +122,7 @@ CANCELS = Theorem(
     id="T4c",
     title="The linear part of v's residual stays small",
     conclusion=le(sp.Abs(cross[t + 1]), 2 * (1 - beta2) * (2 - beta2**t) * sp.Abs(gradient) * error_bound),
-    hypotheses=(NOTHING_PENDING, BOUNDED, *CROSS_PART),
+    hypotheses=(NO_RESIDUAL, BOUNDED, *CROSS_PART),
     words="For a gradient that does not change, and errors that stay bounded, the linear part X is in size at most "
     "{factor} times the size of the gradient times the bound of the total error.",
     numbers={"factor": 2 * (1 - beta2) * (2 - beta2**t)},
@@ -206,7 +206,7 @@ FLOOR = Theorem(
             ForAll((s, (j, d)), eq(decoded[s + 1, j], constant_grads[j] + total_error[s, j] - total_error[s + 1, j])),
             "what is decoded telescopes (T2b)",
         ),
-        Hypothesis("nothing_pending", ForAll(((j, d),), eq(total_error[0, j], 0)), "no error at the start"),
+        Hypothesis("no_residual", ForAll(((j, d),), eq(total_error[0, j], 0)), "no error at the start"),
         Hypothesis(
             "bounded", ForAll((s, (j, d)), le(sp.Abs(total_error[s, j]), error_bound)), "errors are bounded (T5)"
         ),

@@ -32,7 +32,7 @@ from theory.theorems.conservation import (
     SCALES,
     exchanged,
     mean_grad,
-    pending,
+    residual,
     server_feedback,
     worker_feedback,
 )
@@ -80,8 +80,8 @@ FIXED = Theorem(
     id="T3c",
     title="Conservation law of 1-bit LAMB",
     conclusion=eq(
-        momentum[t + 1, k] + pending(t + 1) / layer_scale,
-        beta1 * momentum[t, k] + (1 - beta1) * mean_grad + pending(t) / layer_scale,
+        momentum[t + 1, k] + residual(t + 1) / layer_scale,
+        beta1 * momentum[t, k] + (1 - beta1) * mean_grad + residual(t) / layer_scale,
     ),
     hypotheses=(WORKER, SERVER),
     words="With the layer's scale fixed, shared momentum plus total error over the scale after a step is beta1 times "
@@ -98,11 +98,11 @@ CHANGING = Theorem(
     id="T3l",
     title="What a changing layer scale costs 1-bit LAMB",
     conclusion=eq(
-        momentum[t + 1, k] + pending(t + 1) / layer_scales[t + 1],
+        momentum[t + 1, k] + residual(t + 1) / layer_scales[t + 1],
         beta1 * momentum[t, k]
         + (1 - beta1) * mean_grad
-        + pending(t) / layer_scales[t]
-        + (1 / layer_scales[t + 1] - 1 / layer_scales[t]) * pending(t),
+        + residual(t) / layer_scales[t]
+        + (1 / layer_scales[t + 1] - 1 / layer_scales[t]) * residual(t),
     ),
     hypotheses=(
         worker_feedback(layer_scales[t + 1] * _MOMENTUM),
@@ -123,7 +123,7 @@ RECONSTRUCTED = Theorem(
     title="Error of the gradient that 1-bit LAMB reconstructs",
     conclusion=eq(
         (momentum[t + 1, k] - beta1 * momentum[t, k]) / (1 - beta1),
-        mean_grad + (pending(t) - pending(t + 1)) / (layer_scale * (1 - beta1)),
+        mean_grad + (residual(t) - residual(t + 1)) / (layer_scale * (1 - beta1)),
     ),
     hypotheses=(WORKER, SERVER),
     words="The gradient that 1-bit LAMB reconstructs from two momenta is the mean gradient plus the change of the "
@@ -138,7 +138,7 @@ RECONSTRUCTED = Theorem(
     remarks="It enters the fresh variance squared, and squares do not telescope (T4a).",
 )
 
-_UNSCALED = beta1 * momentum[s, k] + pending(s) / layer_scale
+_UNSCALED = beta1 * momentum[s, k] + residual(s) / layer_scale
 
 
 VIRTUAL = Theorem(
@@ -149,7 +149,7 @@ VIRTUAL = Theorem(
         trust_change
         * learning_rates[t + 1]
         / (1 - beta1)
-        * sp.Abs(P * (beta1 * momentum[t + 1, k] + pending(t + 1) / layer_scale)),
+        * sp.Abs(P * (beta1 * momentum[t + 1, k] + residual(t + 1) / layer_scale)),
     ),
     hypotheses=(
         WORKER,
@@ -163,7 +163,7 @@ VIRTUAL = Theorem(
         ),
     ),
     words="The virtual iterate of 1-bit LAMB moves by the preconditioned mean gradient step up to an error of at "
-    "most the share {change} of the pending update, where the learning rate changes by at most this share in a step.",
+    "most the share {change} of the residual update, where the learning rate changes by at most this share in a step.",
     numbers={"change": trust_change},
     good_for="Why no exact L2 holds for 1-bit LAMB, and how large the miss can be.",
     source="ours, for the update of Li et al. 2021",

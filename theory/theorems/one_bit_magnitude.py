@@ -91,12 +91,12 @@ SCALE = (
     ),
     Hypothesis("flat_enough", lt(0, PULL), "psi is above (1 - beta1)/2"),
 )
-PENDING = beta1 * momentum[s, outcome, k] + total_error[s, outcome, k]
+RESIDUAL = beta1 * momentum[s, outcome, k] + total_error[s, outcome, k]
 DRIFT = Hypothesis(
     "small_drift",
     ForAll(
         (s, (k, d)),
-        le(expected(PENDING * signal[s, outcome, k]), drift * expected(sp.Abs(PENDING))),
+        le(expected(RESIDUAL * signal[s, outcome, k]), drift * expected(sp.Abs(RESIDUAL))),
     ),
     "given the past, no coordinate's mean gradient exceeds B (0: noise of mean zero)",
 )
@@ -108,7 +108,7 @@ STRENGTH = Hypothesis(
 START = Hypothesis(
     "small_start",
     le(mean(expected((beta1 * momentum[0, outcome, k] + total_error[0, outcome, k]) ** 2), k, d), start**2),
-    "what is pending at the freeze, beta1 times Adam's momentum, has a root mean square of at most R_0",
+    "the residual at the freeze, beta1 times Adam's momentum, has a root mean square of at most R_0",
 )
 WHERE = (
     Row(s, "s", "step of the compression stage", unit="steps"),
@@ -120,12 +120,12 @@ WHERE = (
     ),
     Row(drift, "B", "largest mean gradient of a coordinate", default=0.0),
     Row(strength, "M", "root mean square of the gradients over coordinates", default=1.0),
-    Row(start, "R_0", "root mean square of what is pending at the freeze", default=0.0),
+    Row(start, "R_0", "root mean square of the residual at the freeze", default=0.0),
 )
 
 
 def noise(sizes: Sequence[float], *, update_form: bool = False) -> dict[str, Any]:
-    """The l1 loop on all sequences of fair signs times the sizes, three steps, beta1 = 1/2, from nothing pending.
+    """The l1 loop on all sequences of fair signs times the sizes, three steps, beta1 = 1/2, from no residual.
 
     Values of everything that T7j, T7e and T7m speak of. The momentum form has a floor that the smallest v lies below,
     the update form has none.
@@ -175,7 +175,7 @@ MAGNITUDE_THEOREM = Theorem(
     hypotheses=(*SPACE, *LOOP, *SCALE, DRIFT, STRENGTH, START),
     where=WHERE,
     words="For one compressor with error feedback the root mean square of the scale over time and outcomes is "
-    "bounded by the strength of the gradients, their largest mean and what is pending at the freeze, whose share "
+    "bounded by the strength of the gradients, their largest mean and the residual at the freeze, whose share "
     "fades with time. In a long run, for noise of mean zero and the l1 scale, it is at most {noise} of the root mean "
     "square of the gradients at the default beta1, however many coordinates there are and however much their sizes "
     "differ. For l2 the bound needs that the vectors are flat: {gauss} where their entries are spread like a "
@@ -223,8 +223,8 @@ PERSISTENT = Theorem(
             "one_magnitude", ForAll((s,), le(sp.Abs(momentum[s + 1]), scale[s])), "no entry exceeds the magnitude"
         ),
         Hypothesis("mean_over_time", eq(T * mean_gradient, total(signal[s], s, T)), "mean of the gradients over time"),
-        Hypothesis("pending_start", eq(at_start, beta1 * momentum[0] + total_error[0]), "what is pending at the start"),
-        Hypothesis("pending_end", eq(at_end, beta1 * momentum[T] + total_error[T]), "what is pending at the end"),
+        Hypothesis("residual_start", eq(at_start, beta1 * momentum[0] + total_error[0]), "the residual at the start"),
+        Hypothesis("residual_end", eq(at_end, beta1 * momentum[T] + total_error[T]), "the residual at the end"),
     ),
     where=(
         Row(s, "s", "step of the compression stage", unit="steps"),
@@ -234,8 +234,8 @@ PERSISTENT = Theorem(
         Row(at_end, "r_T", "beta1 times momentum plus total error at the end", default=0.0),
     ),
     words="The mean magnitude over a run is at least the size of the mean gradient of any coordinate of the chunk, "
-    "less a deduction: the change of what is pending on that coordinate, over {keep} times the number of steps. If "
-    "what is pending stays bounded, the deduction vanishes in a long run, whatever the scale.",
+    "less a deduction: the change of the residual on that coordinate, over {keep} times the number of steps. If "
+    "the residual stays bounded, the deduction vanishes in a long run, whatever the scale.",
     numbers={"keep": 1 - beta1},
     good_for="One coordinate with a persistent gradient sets a least magnitude for all of its chunk: the size of its "
     "mean gradient, in the update form that of P times it.",

@@ -143,7 +143,7 @@ NEWCOMERS_AT_ZERO = Theorem(
 )
 
 
-def _pending(which: int, step: sp.Expr | int) -> sp.Expr:
+def _residual(which: int, step: sp.Expr | int) -> sp.Expr:
     return mean(worker_errors[which, step, i], i, N) + server_error[which, step]
 
 
@@ -165,8 +165,8 @@ def two_runs(steps: int) -> dict[str, Any]:
         runs.append([np.stack(column)[..., 0] for column in zip(*rows, strict=True)])
     names = ("params", "momentum", "worker_errors", "server_error", "messages")
     arrays = {name: np.stack(pair) for name, *pair in zip(names, *runs, strict=True)}
-    pending = arrays["worker_errors"].mean(-1) + arrays["server_error"]
-    arrays["virtual_iterate"] = arrays["params"] - 0.125 / 0.5 * 2.0 * (0.5 * arrays["momentum"] + pending)
+    residual = arrays["worker_errors"].mean(-1) + arrays["server_error"]
+    arrays["virtual_iterate"] = arrays["params"] - 0.125 / 0.5 * 2.0 * (0.5 * arrays["momentum"] + residual)
     numbers = {"lr": 0.125, "beta1": 0.5, "p_coordinate": 2.0, "lost_error": 2.0, "n_workers": 2, "step": steps}
     return arrays | numbers | {"grads": grads_TND[..., 0]}
 
@@ -219,13 +219,13 @@ RESET = Theorem(
                     * (beta1 * momentum[run, s] + mean(worker_errors[run, s, i], i, N) + server_error[run, s]),
                 ),
             ),
-            "y is x with the pending update applied (L2)",
+            "y is x with the residual update applied (L2)",
         ),
         Hypothesis("same_params", eq(params[1, 0], params[0, 0]), f"{_AFTER_RESET} parameters"),
         Hypothesis("same_momentum", eq(momentum[1, 0], momentum[0, 0]), f"{_AFTER_RESET} momentum"),
         Hypothesis("workers_reset", ForAll(((i, N),), eq(worker_errors[1, 0, i], 0)), "one run lost its worker errors"),
         Hypothesis("server_reset", eq(server_error[1, 0], 0), "and its server error"),
-        Hypothesis("lost", eq(lost_error, _pending(0, 0)), "the other kept its total error"),
+        Hypothesis("lost", eq(lost_error, _residual(0, 0)), "the other kept its total error"),
     ),
     words="Of two runs that see the same gradients, one whose errors were set to zero stays {factor} times the lost "
     "total error away from the other, measured in y, at every later step.",
@@ -245,12 +245,12 @@ RESET = Theorem(
 
 def uncompressed(steps: int) -> dict[str, Any]:
     """Two runs without compression, of which run 0 starts with an error of one, at beta1 = 1/2: all is exact."""
-    x, m, pending = (np.zeros((2, steps + 1)) for _ in range(3))
-    pending[0, 0] = 1.0
+    x, m, residual = (np.zeros((2, steps + 1)) for _ in range(3))
+    residual[0, 0] = 1.0
     for step in range(1, steps + 1):
-        m[:, step] = 0.5 * m[:, step - 1] + pending[:, step - 1]  # what is pending is sent in full in the first step
+        m[:, step] = 0.5 * m[:, step - 1] + residual[:, step - 1]  # the residual is sent in full in the first step
         x[:, step] = x[:, step - 1] - 0.125 * m[:, step]
-    arrays = {"params": x, "momentum": m, "total_error": pending, "grads": np.zeros(steps + 1)}
+    arrays = {"params": x, "momentum": m, "total_error": residual, "grads": np.zeros(steps + 1)}
     return arrays | {"lr": 0.125, "beta1": 0.5, "p_coordinate": 1.0, "lost_error": 1.0, "step": steps}
 
 

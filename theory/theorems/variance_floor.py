@@ -235,7 +235,7 @@ UPDATE_STEP = Theorem(
         *magnitude.SCALE,
         Hypothesis(
             "mean_zero",
-            ForAll((s, (k, d)), le(expected(magnitude.PENDING * signal[s, outcome, k]), 0)),
+            ForAll((s, (k, d)), le(expected(magnitude.RESIDUAL * signal[s, outcome, k]), 0)),
             "the noise has mean zero given the past (or pulls back)",
         ),
         magnitude.START,

@@ -1,4 +1,4 @@
-"""T3e, T3f, T3j, T3k: the virtual iterate (law L2), the parameters with every pending update applied.
+"""T3e, T3f, T3j, T3k: the virtual iterate (law L2), the parameters with the residual applied.
 
 1-bit Adam and compressed momentum SGD have one exactly; a schedule or weight decay moves it by known terms. 1-bit LAMB
 and 0/1 Adam have files of their own.
@@ -39,7 +39,7 @@ from theory.theorems.conservation import (
     adam_step,
     grad_weight,
     mean_grad,
-    pending,
+    residual,
     sgd_momentum,
     sgd_step,
     update,
@@ -57,23 +57,25 @@ def applied(step: Any) -> Hypothesis:
     return Hypothesis("parameters", eq(params[t + 1, k], params[t, k] - step), "everyone applies the same update")
 
 
-def virtual(pending_update: Any) -> Hypothesis:
-    """y at any step s is x less ``pending_update``, an expression in s."""
+def virtual(residual_update: Any) -> Hypothesis:
+    """y at any step s is x less ``residual_update``, an expression in s."""
     return Hypothesis(
         "virtual",
-        ForAll((s,), eq(virtual_iterate[s, k], params[s, k] - pending_update)),
-        "y is x with the pending update applied",
+        ForAll((s,), eq(virtual_iterate[s, k], params[s, k] - residual_update)),
+        "y is x with the residual update applied",
     )
 
 
-ADAM_VIRTUAL = virtual(lr / (1 - beta1) * P * (beta1 * momentum[s, k] + pending(s)))
+ADAM_VIRTUAL = virtual(lr / (1 - beta1) * P * (beta1 * momentum[s, k] + residual(s)))
 
 
-def with_parameters(run: dict[str, Any], sent: str, factor: Any, pending_updates: list[Any], decay: float = 0.0) -> Any:
-    """``run`` with x, from one, stepped by ``factor`` times what was ``sent``, and y = x less ``pending_updates``."""
+def with_parameters(
+    run: dict[str, Any], sent: str, factor: Any, residual_updates: list[Any], decay: float = 0.0
+) -> Any:
+    """``run`` with x, from one, stepped by ``factor`` times what was ``sent``, and y = x less ``residual_updates``."""
     x_D = np.ones(2)
     steps = [x_D, x_D - factor * run[sent][1] - decay * x_D]
-    return run | {"params": steps, "virtual_iterate": [x - u for x, u in zip(steps, pending_updates, strict=True)]}
+    return run | {"params": steps, "virtual_iterate": [x - u for x, u in zip(steps, residual_updates, strict=True)]}
 
 
 def total_errors(run: dict[str, Any]) -> list[Any]:
@@ -132,16 +134,16 @@ SCHEDULE = Theorem(
         - (learning_rates[t + 2] - learning_rates[t + 1])
         / (1 - beta1)
         * P
-        * (beta1 * momentum[t + 1, k] + pending(t + 1)),
+        * (beta1 * momentum[t + 1, k] + residual(t + 1)),
     ),
     hypotheses=(
         WORKER,
         SERVER,
         applied(learning_rates[t + 1] * (P * momentum[t + 1, k] + weight_decay * params[t, k])),
-        virtual(learning_rates[s + 1] / (1 - beta1) * P * (beta1 * momentum[s, k] + pending(s))),
+        virtual(learning_rates[s + 1] / (1 - beta1) * P * (beta1 * momentum[s, k] + residual(s))),
     ),
     words="With a changing learning rate and decoupled weight decay the virtual iterate moves by the gradient step, "
-    "by the decay at x, and by the pending update times the change of the learning rate.",
+    "by the decay at x, and by the residual update times the change of the learning rate.",
     good_for="What a schedule, weight decay or bias correction does to L2, exactly.",
     source="ours",
     where=(Row(learning_rates, r"\gamma", "learning rate of each step"),),
@@ -159,7 +161,7 @@ SGD = Theorem(
         SGD_WORKER,
         SERVER,
         applied(lr * momentum[t + 1, k]),
-        virtual(lr / (1 - sgd_momentum) * (sgd_momentum * momentum[s, k] + pending(s))),
+        virtual(lr / (1 - sgd_momentum) * (sgd_momentum * momentum[s, k] + residual(s))),
     ),
     words="The virtual iterate of compressed momentum SGD moves by {step} times the mean gradient.",
     numbers={"step": lr * grad_weight / (1 - sgd_momentum)},
@@ -179,12 +181,12 @@ UPDATE = Theorem(
         UPDATE_WORKER,
         UPDATE_SERVER,
         applied(lr * update[t + 1, k]),
-        virtual(lr / (1 - beta1) * (beta1 * update[s, k] + pending(s))),
+        virtual(lr / (1 - beta1) * (beta1 * update[s, k] + residual(s))),
     ),
     words="Where P times the momentum is compressed, the parameters less lr over {rest} times (beta1 times the update "
     "plus the total error) move by exactly lr times P times the mean gradient.",
     numbers={"rest": 1 - beta1},
-    good_for="With compress=update the pending error enters y without the factor P, however small v is.",
+    good_for="With compress=update the residual error enters y without the factor P, however small v is.",
     source="ours",
     where=(UPDATE_ROW,),
     needs=("T3i",),

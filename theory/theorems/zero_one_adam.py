@@ -33,7 +33,7 @@ from theory.theorems.conservation import (
     MOMENTUM,
     SCALES,
     exchanged,
-    pending,
+    residual,
     server_feedback,
     worker_feedback,
 )
@@ -109,8 +109,8 @@ LAW = Theorem(
     id="T3d",
     title="Conservation law of 0/1 Adam",
     conclusion=eq(
-        params[t + 1, k] - P * pending(t + 1),
-        params[t, k] - P * pending(t) - P * mean(accumulated[interval, i, k], i, N),
+        params[t + 1, k] - P * residual(t + 1),
+        params[t, k] - P * residual(t) - P * mean(accumulated[interval, i, k], i, N),
     ),
     hypotheses=(WORKER, SERVER, SYNCHRONISED),
     words="At every synchronisation the parameters less P times the total error move by exactly P times the mean of "
@@ -155,9 +155,9 @@ WEIGHTS = Theorem(
 )
 
 
-def _pending_update(step: Any) -> sp.Expr:
+def _residual_update(step: Any) -> sp.Expr:
     factor = interval / (interval - old_share)
-    return P * factor * (pending(step) + lr * old_share * momentum[step, k])
+    return P * factor * (residual(step) + lr * old_share * momentum[step, k])
 
 
 VIRTUAL = Theorem(
@@ -177,9 +177,9 @@ VIRTUAL = Theorem(
             eq(momentum[t + 1, k], decoded[t + 1, k] / (lr * interval)),
             "the shared momentum is what was decoded over lr times the steps of the round",
         ),
-        virtual(_pending_update(s)),
+        virtual(_residual_update(s)),
     ),
-    words="At synchronisations the parameters with the pending update applied move by lr times P times the gradients "
+    words="At synchronisations the parameters with the residual update applied move by lr times P times the gradients "
     "of the round, each with a weight that depends on its age, the interval and beta1 alone.",
     good_for="0/1 Adam is preconditioned SGD on y for every interval; at an interval of one step it is L2.",
     source="ours, for the update of Lu et al. 2022",

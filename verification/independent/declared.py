@@ -86,7 +86,7 @@ class Slow(Eager):
 
 
 class WorkersAlone(Vectorised):
-    """The server sends its average as it is, and owes nothing."""
+    """The server sends its average as it is, and keeps no error."""
 
     has_server_error = False
 

@@ -66,7 +66,7 @@ class Eager:
         return 1 - self.h.beta1**self.t, 1 - self.h.beta2**second
 
     def preconditioned(self, values: Array) -> Array:
-        """P times ``values`` (..., D) with the frozen P; at dead coordinates anything."""
+        """P times ``values`` (..., D) with the frozen P; at zero-variance coordinates anything."""
         h, one = self.h, self.kind
         b2 = 1 - h.beta2**h.freeze_step if h.bias_correction else 1.0
         denominator = np.sqrt(np.where(self.v > 0, self.v, one(1)) / one(b2)) + one(h.eps)

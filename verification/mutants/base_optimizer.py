@@ -99,7 +99,7 @@ class BaseOptimizer:
         return self.v_D > 0
 
     def freeze(self) -> None:
-        """Raise v to its floor [C7], forget the momentum of dead coordinates [C6]."""
+        """Raise v to its floor [C7], forget the momentum of zero-variance coordinates [C6]."""
         self.frozen = True
         live_D = self.live()
         floor = self.variance_floor(live_D)
@@ -115,7 +115,7 @@ class BaseOptimizer:
         return values * self.frozen_preconditioner()
 
     def frozen_preconditioner(self) -> Array:
-        """P = 1/(sqrt(v/b2) + eps), rounded where that is asked [C14]; 1 at dead coordinates."""
+        """P = 1/(sqrt(v/b2) + eps), rounded where that is asked [C14]; 1 at zero-variance coordinates."""
         h = self.hyper
         P_D = np.float32(1) / self.denominator(
             np.where(self.v_D > 0, self.v_D, np.float32(1)), self.corrections(1, h.freeze_step)[1]

@@ -119,7 +119,7 @@ class _DeadCounted(BaseCollective):
 
 
 class DeadCountedInBlocks(BaseOptimizer):
-    """A block is divided by its length, dead coordinates and all."""
+    """A block is divided by its length, zero-variance coordinates and all."""
 
     collective = _DeadCounted
 

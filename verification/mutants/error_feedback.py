@@ -23,14 +23,14 @@ class NoServerFeedback(BaseCollective):
 
 
 class WorkerErrorNotAdded(BaseCollective):
-    """The pending worker error is not added to the buffer."""
+    """The worker's residual is not added to the buffer."""
 
     def worker_input(self, buffer_D, error_D):
         return buffer_D.copy()
 
 
 class ServerErrorNotAdded(BaseCollective):
-    """The pending server error is not added to the average."""
+    """The server's residual is not added to the average."""
 
     def server_input(self, parts, error_C, j):
         return super().server_input(parts, np.zeros_like(error_C), j)
@@ -115,7 +115,7 @@ class ErrorWithoutItsScale(BaseCollective):
 
 
 class ErrorOfIdleWorkerKept(BaseCollective):
-    """A worker whose buffer is all zero is skipped: its pending error is sent but not updated."""
+    """A worker whose buffer is all zero is skipped: its residual is sent but not updated."""
 
     def allreduce(self, buffers_ND, worker_errors_ND, server_error_D, live_D=None):
         output_D, errors_ND, new_server_error_D = super().allreduce(
@@ -134,7 +134,7 @@ class OptimizerWorkerErrorsReset(BaseOptimizer):
 
 
 class ErrorTimesBeta(BaseOptimizer):
-    """The pending error is multiplied by beta1 with the momentum."""
+    """The residual is multiplied by beta1 with the momentum."""
 
     def exchange(self, local_ND, live_D):
         self.e_ND = self.e_ND * np.float32(self.hyper.beta1)

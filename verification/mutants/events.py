@@ -89,7 +89,7 @@ class CorrectionStartsAtLoad(BaseOptimizer):
 
 
 class DeadErrorsFilledByResize(BaseOptimizer):
-    """A resize fills the errors of dead coordinates with the mean of the others."""
+    """A resize fills the errors of zero-variance coordinates with the mean of the others."""
 
     def resize(self, n_workers):
         super().resize(n_workers)

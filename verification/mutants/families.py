@@ -31,7 +31,7 @@ ONLY_ALWAYS = {
 
 @dataclass(frozen=True)
 class Bug:
-    """A planted bug; ``text`` is the class's docstring."""
+    """An injected fault; ``text`` is the class's docstring."""
 
     id: str
     family: str
@@ -44,7 +44,7 @@ class Bug:
         return self.id in ONLY_ALWAYS
 
     def suits(self, level: str) -> bool:
-        """Whether it can be planted at this level; a bug of the collective can be planted in an optimizer."""
+        """Whether it can be injected at this level; a fault of the collective can be injected into an optimizer."""
         if issubclass(self.under_test, BaseOptimizer):
             return level == "optimizer"
         overrides_call = "allreduce" in vars(self.under_test) or "count_bytes" in vars(self.under_test)

@@ -1,4 +1,4 @@
-"""Family: dead coordinates, the variance floor, and gradients that are not finite."""
+"""Family: zero-variance coordinates, the variance floor, and gradients that are not finite."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class NoDeadCoordinates(BaseOptimizer):
 
 
 class DeadCoordinatesMove(BaseOptimizer):
-    """Dead coordinates are left out of compression but decay."""
+    """Zero-variance coordinates are left out of compression but decay."""
 
     def move(self, m_D, denominator_D, live_D, g_D):
         super().move(m_D, denominator_D, np.ones_like(live_D), g_D)
 
 
 class DeadCountedInScale(BaseOptimizer):
-    """Dead coordinates count in the worker's scale."""
+    """Zero-variance coordinates count in the worker's scale."""
 
     class collective(BaseCollective):  # noqa: D106, N801
         def worker_scale(self, u_D, live_D):
@@ -31,7 +31,7 @@ class DeadCountedInScale(BaseOptimizer):
 
 
 class DeadCountedAtServer(BaseOptimizer):
-    """Dead coordinates count in the server's scale."""
+    """Zero-variance coordinates count in the server's scale."""
 
     class collective(BaseCollective):  # noqa: D106, N801
         def server_scale(self, w_C, live_C, scales):
@@ -48,7 +48,7 @@ class DeadMomentumKept(BaseOptimizer):
 
 
 class DeadGetGradient(BaseOptimizer):
-    """A gradient that arrives at a dead coordinate after the freeze is applied, as by plain SGD."""
+    """A gradient that arrives at a zero-variance coordinate after the freeze is applied, as by plain SGD."""
 
     def compressed_step(self, grads_ND):
         super().compressed_step(grads_ND)
@@ -71,14 +71,14 @@ class NoFloor(BaseOptimizer):
 
 
 class FloorOverDead(BaseOptimizer):
-    """The mean in the floor counts dead coordinates."""
+    """The mean in the floor counts zero-variance coordinates."""
 
     def variance_floor(self, live_D):
         return self.hyper.variance_floor * float(self.v_D.mean())
 
 
 class FloorRaisesDead(BaseOptimizer):
-    """The floor raises dead coordinates too, which makes them live."""
+    """The floor raises zero-variance coordinates too, which makes them live."""
 
     def freeze(self):
         live_D = self.live()
@@ -160,7 +160,7 @@ class SkippedStepCounts(BaseOptimizer):
 
 
 class ErrorsClearedOnSkip(BaseOptimizer):
-    """A skipped step clears the pending errors."""
+    """A skipped step clears the residuals."""
 
     def on_skip(self):
         self.e_ND = np.zeros_like(self.e_ND)

@@ -16,7 +16,7 @@ class ResetAtTheFreeze(BaseOptimizer):
 
 
 class ForgottenAtTheFreeze(BaseOptimizer):
-    """The state's momentum is zeroed together with the dead coordinates."""
+    """The state's momentum is zeroed together with the zero-variance coordinates."""
 
     def freeze(self):
         super().freeze()

@@ -69,7 +69,7 @@ class EpsilonInTheRoot(BaseCollective):
 
 
 class ScaleOfTheBuffer(BaseCollective):
-    """The scale is that of the buffer, without the pending error."""
+    """The scale is that of the buffer, without the residual."""
 
     def worker_input(self, buffer_D, error_D):
         self.buffer_D = buffer_D

@@ -71,7 +71,7 @@ class TiesAtRandom(BaseCollective):
 
 
 class SignOfTheBuffer(BaseCollective):
-    """The bit is that of the buffer, without the pending error."""
+    """The bit is that of the buffer, without the residual."""
 
     def worker_input(self, buffer_D, error_D):
         self.buffer_D = buffer_D

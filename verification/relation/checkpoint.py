@@ -8,34 +8,44 @@ import numpy as np
 
 from theory import rounding
 from verification.protocol import ARRAYS, Array, Snapshot, Traits
+from verification.relation.claims import equal, near
 from verification.relation.finding import Finding
 from verification.relation.step import same_bits
 from verification.relation.tolerances import wide_slack
 
 
-def same_state(before: Snapshot, after: Snapshot, what: str, clause: str = "reload") -> Iterator[Finding]:
-    """Bitwise equality of two states [L9]; the first array that differs."""
+def same_state(
+    before: Snapshot, after: Snapshot, what: str, clause: str = "reload", names: tuple[str, str] = ("before", "after")
+) -> Iterator[Finding]:
+    """Bitwise equality of two states [L9], which a claim calls by ``names``; the first array that differs."""
+    one, other = names
     if before.step != after.step:
-        yield Finding("L9", clause, f"{what}: step is {after.step}, must be {before.step}")
+        message = f"{what}: step is {after.step}, must be {before.step}"
+        yield Finding("L9", clause, message, f"{other}.step == {one}.step")
         return
     for name in ARRAYS:
-        if not same_bits(getattr(before, name), getattr(after, name)):
-            where = _where(getattr(before, name), getattr(after, name))
-            yield Finding("L9", clause, f"{what}: {name} is another one{where}")
+        arrays = getattr(before, name), getattr(after, name)
+        if not same_bits(*arrays):
+            claim = equal(f"{other}.{name}", f"{one}.{name}", *arrays)
+            yield Finding("L9", clause, f"{what}: {name} is another one{_where(*arrays)}", claim)
             return
 
 
 def resized(before: Snapshot, after: Snapshot, traits: Traits) -> Iterator[Finding]:
     """N -> N': each new delta_i is the mean of the old ones, so Delta is conserved; the rest is kept bitwise [C11]."""
     if after.step != before.step:
-        yield Finding("L9", "resize", f"resized: step is {after.step}, must be {before.step}")
+        message = f"resized: step is {after.step}, must be {before.step}"
+        yield Finding("L9", "resize", message, "after.step == before.step")
     for name in ("momentum_D", "variance_D", "server_error_D"):
-        if not same_bits(getattr(before, name), getattr(after, name)):
-            yield Finding("L9", "resize", f"resized: {name} changed")
+        arrays = getattr(before, name), getattr(after, name)
+        if not same_bits(*arrays):
+            claim = equal(f"after.{name}", f"before.{name}", *arrays)
+            yield Finding("L9", "resize", f"resized: {name} changed", claim)
             return
     for i, row_D in enumerate(after.params_ND):
         if not same_bits(row_D, before.params_ND[0]):
-            yield Finding("L9", "resize", f"resized: worker {i} has other parameters")
+            claim = equal(f"after.params_ND[{i}]", "before.params_ND[0]", row_D, before.params_ND[0])
+            yield Finding("L9", "resize", f"resized: worker {i} has other parameters", claim)
             return
     if len(before.worker_errors_ND) == len(after.worker_errors_ND):
         yield from same_state(before, after, "resized to the same number of workers", "resize")
@@ -51,6 +61,7 @@ def resized(before: Snapshot, after: Snapshot, traits: Traits) -> Iterator[Findi
             "resize",
             f"resized: worker {i} has the error {after.worker_errors_ND[i, k]:.9g} at element {k}, the "
             f"mean of the old ones is {old_ND[:, k].mean():.9g}",
+            near(f"after.worker_errors_ND.item({i}, {k})", old_ND[:, k].mean(), tolerance_D[k]),
         )
 
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from theory import rounding
 from verification.protocol import Array, Scale, Traits
+from verification.relation.claims import near, number
 from verification.relation.finding import Finding, NotJudged
 from verification.relation.parts import Parts
 from verification.relation.tolerances import (
@@ -73,6 +75,7 @@ class CompressionRound:
         scale_block: elements of a block that share a scale [C13]; None: one scale a worker, one a chunk.
         traits: dtype and chunks of the implementation.
         exact: the inputs are dyadic, so that no operation rounds and every tolerance is zero.
+        names: what a claim calls the output, the worker errors and the server error after the round.
     """
 
     u_ND: Floats
@@ -86,6 +89,7 @@ class CompressionRound:
     traits: Traits
     scale_block: int | None = None
     exact: bool = False
+    names: tuple[str, str, str] = ("output_D", "new_worker_errors_ND", "new_server_error_D")
 
     @cached_property
     def worker_parts(self) -> Parts:
@@ -152,7 +156,7 @@ class CompressionRound:
         middle_ND, wobble_ND = (low_ND + high_ND) / 2, (high_ND - low_ND) / 2
         q_ND = np.where(self.bit_known_ND, np.sign(self.messages_ND), 0.0)
         w_D = (middle_ND * q_ND).mean(axis=0) + self.server_error_D
-        if self.exact:
+        if self.exact_at_server:
             return w_D, np.zeros_like(w_D)
         tolerance_D: Floats = combined(
             rounding.mean_tolerance(middle_ND, self.server_error_D, dtype, scale_tolerances_N=wobble_ND)
@@ -179,39 +183,36 @@ class CompressionRound:
                 "worker_one_bit",
                 f"worker {i} did not send one {self.traits.dtype} magnitude{self._within(part)}: |u - new error| "
                 f"is {sizes[most]:.9g} at element {most} and {sizes[least]:.9g} at element {least}",
+                near(f"abs({self._sent(i, most)}) - abs({self._sent(i, least)})", 0, slack[most] + slack[least]),
             )
 
     def worker_bits(self) -> Iterator[Finding]:
         """The bit is (u >= 0) wherever rounding can't change that [C2]."""
-        determined_ND = rounding.sign_is_determined(self.u_ND, 0.0 if self.exact else self.u_tolerance_ND)
-        wrong_ND = determined_ND & self.bit_known_ND & ((self.messages_ND >= 0) != (self.u_ND >= 0)) & self.live_D
-        for i, k in np.argwhere(wrong_ND)[:1]:
-            sent = "+1" if self.messages_ND[i, k] >= 0 else "-1"
-            yield Finding(
-                "C2", "worker_bits", f"worker {i} sent {sent} for element {k}, where u = {self.u_ND[i, k]:.9g}"
-            )
+        for i, k in np.argwhere(self._wrong_bits_ND)[:1]:
+            sent, other = ("+1", "<=") if self.messages_ND[i, k] >= 0 else ("-1", ">=")
+            message = f"worker {i} sent {sent} for element {k}, where u = {self.u_ND[i, k]:.9g}"
+            yield Finding("C2", "worker_bits", message, f"{self._sent(i, k)} {other} 0")
 
     def worker_scale(self) -> Iterator[Finding]:
         """s_i is the l2 or l1 scale of u_i over live coordinates [C1], of each block where blocks have one [C13]."""
         self._need(self.live_D.any())
-        low_NK, high_NK = self.scale_intervals_NK
-        exact_NK, tolerance_NK = self._scales_of(self.worker_parts, self.u_ND, self.u_tolerance_ND)
-        gap_NK = np.maximum(low_NK - (exact_NK + tolerance_NK), (exact_NK - tolerance_NK) - high_NK)
-        for i, k in np.argwhere((low_NK <= high_NK) & (gap_NK > 0))[:1]:
+        (low_NK, high_NK), (exact_NK, tolerance_NK) = self.scale_intervals_NK, self._worker_scales
+        for i, k in np.argwhere(self._wrong_scales_NK)[:1]:
             yield Finding(
                 "C1",
                 "worker_scale",
                 f"worker {i} sent the scale {(low_NK[i, k] + high_NK[i, k]) / 2:.9g}; the {self.scale} "
                 f"scale of its u{self._within(self.worker_parts.slices[k])} is {exact_NK[i, k]:.9g}, "
                 f"tolerance {tolerance_NK[i, k]:.2g}",
+                self._scale_claim(i, self.worker_parts.slices[k], exact_NK[i, k], tolerance_NK[i, k]),
             )
 
     def conservation(self) -> Iterator[Finding]:
         """L1, at every element: output + all new errors = mean input + all old errors. Needs no reference."""
         arrived_D = self.output_D.astype(np.float64) + self.server_error_after_D
-        owed_D = self.messages_ND.mean(axis=0) + self.server_error_D
-        tolerance_D = np.zeros_like(owed_D)
-        if not self.exact:
+        expected_D = self.messages_ND.mean(axis=0) + self.server_error_D
+        tolerance_D = np.zeros_like(expected_D)
+        if not self.exact_at_server:
             tolerance_D = conservation_tolerance(
                 self.message_tolerance_ND,
                 self.messages_ND,
@@ -226,13 +227,14 @@ class CompressionRound:
                 operations=len(self.u_ND) + 4,
             )
             tolerance_D += self.traits.lost(2 * len(self.u_ND) + 6)
-        wrong_D = ~(np.abs(arrived_D - owed_D) <= tolerance_D) & self.live_D
+        wrong_D = ~(np.abs(arrived_D - expected_D) <= tolerance_D) & self.live_D
         for k in np.flatnonzero(wrong_D)[:1]:
             yield Finding(
                 "L1",
                 "conservation",
                 f"element {k}: output + new errors - (mean input + old errors) = "
-                f"{arrived_D[k] - owed_D[k]:.9g}, tolerance {tolerance_D[k]:.2g}",
+                f"{arrived_D[k] - expected_D[k]:.9g}, tolerance {tolerance_D[k]:.2g}",
+                self._conservation_claim(k, tolerance_D[k]),
             )
 
     def one_bit(self) -> Iterator[Finding]:
@@ -249,6 +251,7 @@ class CompressionRound:
                 "one_bit",
                 f"{self._named(part)} is not one magnitude: |output| is {sizes_D[first]:.9g} at element "
                 f"{first} and {sizes_D[at]:.9g} at element {at}",
+                f"abs({self.names[0]}[{at}]) == abs({self.names[0]}[{first}])",
             )
 
     def server_bits(self) -> Iterator[Finding]:
@@ -258,31 +261,77 @@ class CompressionRound:
         determined_D = rounding.sign_is_determined(w_D, tolerance_D)
         wrong_D = determined_D & self.live_D & (self.output_D != 0) & ((self.output_D > 0) != (w_D >= 0))
         for k in np.flatnonzero(wrong_D)[:1]:
-            sent = "+1" if self.output_D[k] > 0 else "-1"
-            yield Finding("C2", "server_bits", f"the server sent {sent} for element {k}, where w = {w_D[k]:.9g}")
+            sent, other = ("+1", "<") if self.output_D[k] > 0 else ("-1", ">")
+            message = f"the server sent {sent} for element {k}, where w = {w_D[k]:.9g}"
+            yield Finding("C2", "server_bits", message, f"{self.names[0]}[{k}] {other} 0")
 
     def server_scale(self) -> Iterator[Finding]:
         """S_j is the scale of w over the live part of chunk j, or of a block of it [C1, C3, C13]."""
         self._need(self.traits.has_server_error and self.live_D.any() and self.one_bit_workers)
         parts, (w_D, w_tolerance_D) = self.server_parts, self.server_input
         sent_K = np.abs(self.output_D[parts.live_L[parts.starts_K]])
-        exact_K, tolerance_K = self._scales_of(parts, w_D, w_tolerance_D)
+        exact_K, tolerance_K = self._scales_of(parts, w_D, w_tolerance_D, exact=self.exact_at_server)
         for k in np.flatnonzero(~(np.abs(sent_K - exact_K) <= tolerance_K))[:1]:
             yield Finding(
                 "C1",
                 "server_scale",
                 f"{self._named(k)} has the scale {sent_K[k]:.9g}; the {self.scale} scale of its w is "
                 f"{exact_K[k]:.9g}, tolerance {tolerance_K[k]:.2g}",
+                near(f"abs({self.names[0]}.item({parts.live_L[parts.starts_K[k]]}))", exact_K[k], tolerance_K[k]),
             )
 
     def dead(self) -> Iterator[Finding]:
-        """A dead coordinate has no momentum and no errors [C6]."""
+        """A zero-variance coordinate has no momentum and no errors [C6]."""
         self._need(not self.live_D.all())
-        for name in ("output_D", "worker_errors_ND", "server_error_after_D"):
-            if np.any(getattr(self, name)[..., ~self.live_D] != 0):
-                k = np.flatnonzero(np.atleast_2d(getattr(self, name) != 0).any(axis=0) & ~self.live_D)[0]
-                yield Finding("C6", "dead", f"element {k} is dead (v = 0 at the freeze) but {name} is not 0 there")
+        for name, array in zip(
+            self.names, (self.output_D, self.worker_errors_ND, self.server_error_after_D), strict=True
+        ):
+            if np.any(array[..., ~self.live_D] != 0):
+                k = np.flatnonzero(np.atleast_2d(array != 0).any(axis=0) & ~self.live_D)[0]
+                message = f"element {k} has zero variance since the freeze, but {name} is not 0 there"
+                yield Finding("C6", "dead", message, f"not {name}[..., {k}].any()")
                 return
+
+    def _sent(self, i: int, k: int) -> str:
+        """What worker i sent for element k, u less its new error, in a claim."""
+        error = f"{self.names[1]}.item({i}, {k})"
+        return f"{number(self.u_ND[i, k], self.u_tolerance_ND[i, k] / 64)} - {error}"
+
+    def _scale_claim(self, i: int, part: slice, exact: Any, tolerance: Any) -> str:
+        """The message at the element of a part that tells most of the scale."""
+        live = part.start + np.flatnonzero(self.live_D[part])
+        k = live[np.argmin(self.message_tolerance_ND[i, live])]
+        return near(f"abs({self._sent(i, k)})", exact, tolerance + self.message_tolerance_ND[i, k])
+
+    def _conservation_claim(self, k: int, tolerance: Any) -> str:
+        """Output and new errors at element k are the mean input and the old errors."""
+        output, errors, error = self.names
+        mean = f"{errors}.item(0, {k})" if len(self.u_ND) == 1 else f"{errors}[:, {k}].mean(dtype=float)"
+        total = self.u_ND[:, k].mean() + self.server_error_D[k]
+        return near(f"{output}.item({k}) + {error}.item({k}) + {mean}", total, tolerance)
+
+    @cached_property
+    def _wrong_bits_ND(self) -> NDArray[np.bool_]:
+        """Where a worker's bit is not (u >= 0) though rounding cannot change it."""
+        determined_ND = rounding.sign_is_determined(self.u_ND, 0.0 if self.exact else self.u_tolerance_ND)
+        return determined_ND & self.bit_known_ND & ((self.messages_ND >= 0) != (self.u_ND >= 0)) & self.live_D
+
+    @cached_property
+    def exact_at_server(self) -> bool:
+        """Nothing rounds at the server either: it was made for the right messages."""
+        return self.exact and not self._wrong_bits_ND.any() and not self._wrong_scales_NK.any()
+
+    @cached_property
+    def _worker_scales(self) -> tuple[Floats, Floats]:
+        """The exact scales of the workers, and their tolerances; (N, K) each."""
+        return self._scales_of(self.worker_parts, self.u_ND, self.u_tolerance_ND, exact=self.exact)
+
+    @cached_property
+    def _wrong_scales_NK(self) -> NDArray[np.bool_]:
+        """Where a worker sent one magnitude, and another one than its scale."""
+        (low_NK, high_NK), (exact_NK, tolerance_NK) = self.scale_intervals_NK, self._worker_scales
+        gap_NK = np.maximum(low_NK - (exact_NK + tolerance_NK), (exact_NK - tolerance_NK) - high_NK)
+        return (low_NK <= high_NK) & (gap_NK > 0)
 
     def _need(self, premise: object) -> None:
         if not premise:
@@ -297,33 +346,33 @@ class CompressionRound:
         j, block = self._blocks[self.server_parts.numbers_K[k]]
         return f"chunk {j}{self._within(block)}"
 
-    def _scales_of(self, parts: Parts, u_XD: Floats, tolerance_XD: Floats) -> tuple[Floats, Floats]:
-        """Exact scales of the parts (..., K), and their tolerances."""
+    def _scales_of(self, parts: Parts, u_XD: Floats, tolerance_XD: Floats, *, exact: bool) -> tuple[Floats, Floats]:
+        """Exact scales of the parts (..., K), and their tolerances, which are 0 if ``exact``."""
         exact_XK, tolerance_XK = (np.zeros((*u_XD.shape[:-1], len(parts.slices))) for _ in range(2))
         for which, elements_KL in parts.by_length():
             exact_XK[..., which], tolerance_XK[..., which] = self._scale_of(
-                u_XD[..., elements_KL], tolerance_XD[..., elements_KL]
+                u_XD[..., elements_KL], tolerance_XD[..., elements_KL], exact=exact
             )
         return exact_XK, tolerance_XK
 
-    def _scale_of(self, u: Floats, u_tolerance: Floats) -> tuple[Floats, Floats]:
-        """Exact scale over the last axis and its tolerance, that of our own float64 arithmetic included."""
+    def _scale_of(self, u: Floats, u_tolerance: Floats, *, exact: bool) -> tuple[Floats, Floats]:
+        """The scale over the last axis and its tolerance, that of our own float64 arithmetic included."""
+        if exact:
+            scale = np.abs(u).mean(axis=-1) if self.scale == "l1" else np.sqrt((u**2).mean(axis=-1))
+            return scale, np.zeros_like(scale)
         largest = np.abs(u).max(axis=-1, keepdims=True)
         unit = np.where(largest > 0, largest, 1.0)  # so that our own squares neither overflow nor vanish
         ratio = np.abs(u / unit)
-        exact = (ratio.mean(axis=-1) if self.scale == "l1" else np.sqrt((ratio**2).mean(axis=-1))) * unit[..., 0]
-        if self.exact:
-            exact = np.abs(u).mean(axis=-1) if self.scale == "l1" else np.sqrt((u**2).mean(axis=-1))
-            return exact, np.zeros_like(exact)
+        scale = (ratio.mean(axis=-1) if self.scale == "l1" else np.sqrt((ratio**2).mean(axis=-1))) * unit[..., 0]
         dtype, depth = self.traits.dtype, reduction_depth(u.shape[-1])
         tolerance = rounding.scale_tolerance(u, self.scale, dtype, depth, accumulator=dtype, u_tolerance=u_tolerance)
         # four roundings more of our own: the division by the unit and the product with it, per element and in the mean
-        own = rounding.gamma(u.shape[-1] + 8, "float64") * exact + rounding.smallest_subnormal("float64")
+        own = rounding.gamma(u.shape[-1] + 8, "float64") * scale + rounding.smallest_subnormal("float64")
         lost = self.traits.lost(4)  # by the mean of magnitudes or of squares, whose root it reaches as in T11c
         if self.scale == "l2":
             with np.errstate(divide="ignore", invalid="ignore"):
-                lost = np.fmin(lost**0.5, lost / exact)
-        return exact, tolerance + own + lost
+                lost = np.fmin(lost**0.5, lost / scale)
+        return scale, tolerance + own + lost
 
 
 def collective_round(

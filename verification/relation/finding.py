@@ -13,11 +13,17 @@ class Finding:
         law: id of the law or convention, such as "L1" or "C2".
         clause: the clause of the step relation, such as "worker_scale".
         message: what was found, with the numbers, in one line.
+        claim: what must be true, as Python (``claims.py``); empty where that takes more than an expression.
+        place: the operation or call, from 0, after which it was found; None: at the end of the run.
+        event: for what is seen at the end alone: what makes the run end elsewhere (``runs.py``).
     """
 
     law: str
     clause: str
     message: str
+    claim: str = ""
+    place: int | None = None
+    event: str = ""
 
 
 class AdapterError(Exception):

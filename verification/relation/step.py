@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from theory import rounding
 from verification.protocol import ARRAYS, Array, PublishedHyper, Snapshot, Traits
+from verification.relation.claims import equal, near
 from verification.relation.compression import CLAUSES as ROUND_CLAUSES
 from verification.relation.compression import CompressionRound, judge
 from verification.relation.finding import Finding, NotJudged
@@ -35,6 +36,7 @@ DECLARATIONS = (
     ("complement", "subtracted", "1 - beta comes from the rounded beta"),
     ("correction", "float32", "1 - beta^t is formed in float32"),
 )
+SYMBOLS = {"params_ND": "x", "momentum_D": "m", "variance_D": "v"}
 CLAUSES = ("skip", *STAGES["warm-up"], "frozen", *ROUND_CLAUSES, "apply", "dead_params")
 
 
@@ -76,7 +78,7 @@ class StepRelation:
         """What does not hold; each names the step. ``judged`` collects the clauses that had something to say."""
         found = self._found(set() if judged is None else judged)
         advice = self._advice() if found else ""
-        return [Finding(f.law, f.clause, f"step {self.t}: {f.message}{advice}") for f in found]
+        return [replace(one, message=f"step {self.t}: {one.message}{advice}") for one in found]
 
     def _found(self, judged: set[str]) -> list[Finding]:
         found = judge(self, STAGES[self.stage], judged)
@@ -113,18 +115,22 @@ class StepRelation:
     def skip(self) -> Iterator[Finding]:
         """NaN or Inf on any worker: nothing changes, on any worker [C8]."""
         if self.after.step != self.before.step:
-            yield Finding("C8", "skip", "a gradient is not finite, but the step was counted")
+            message = "a gradient is not finite, but the step was counted"
+            yield Finding("C8", "skip", message, "after.step == before.step")
         for name in ARRAYS:
-            if not same_bits(getattr(self.before, name), getattr(self.after, name)):
-                yield Finding("C8", "skip", f"a gradient is not finite, but {name} changed")
+            arrays = getattr(self.before, name), getattr(self.after, name)
+            if not same_bits(*arrays):
+                claim = equal(f"after.{name}", f"before.{name}", *arrays)
+                yield Finding("C8", "skip", f"a gradient is not finite, but {name} changed", claim)
                 return
 
     def count(self) -> Iterator[Finding]:
         """Steps count from 1, one at a time."""
+        message, claim = f"the state after it says step {self.after.step}", f"after.step == {self.t}"
         if self.left_out:
-            yield Finding("C8", "count", "it was left out, as if a gradient were not finite: they all are")
-        elif self.after.step != self.t:
-            yield Finding("C8", "count", f"the state after it says step {self.after.step}")
+            message = "it was left out, as if a gradient were not finite: they all are"
+        if self.left_out or self.after.step != self.t:
+            yield Finding("C8", "count", message, claim)
 
     def replicas(self) -> Iterator[Finding]:
         """x is bitwise equal on all workers [L6]."""
@@ -134,9 +140,9 @@ class StepRelation:
         for i in range(1, len(rows_ND)):
             if not same_bits(rows_ND[i], rows_ND[0]):
                 k = int(np.argmax(rows_ND[i] != rows_ND[0]))
-                yield Finding(
-                    "L6", "replicas", f"worker {i} has x[{k}] = {rows_ND[i, k]!r}, worker 0 has {rows_ND[0, k]!r}"
-                )
+                message = f"worker {i} has x[{k}] = {rows_ND[i, k]:.9g}, worker 0 has {rows_ND[0, k]:.9g}"
+                claim = equal(f"after.params_ND[{i}]", "after.params_ND[0]", rows_ND[i], rows_ND[0])
+                yield Finding("L6", "replicas", message, claim)
                 return
 
     @cached_property
@@ -199,7 +205,7 @@ class StepRelation:
 
     @cached_property
     def preconditioner(self) -> Preconditioner:
-        """P from the v that was frozen, here or before; from v = 1 at dead coordinates, which have none [C12, C14]."""
+        """P from the v that was frozen, here or before; from v = 1 where v is 0 and there is no P [C12, C14]."""
         frozen = self.after if self.warm_up else self.before
         h, v_D = self.hyper, frozen.variance_D.astype(np.float64)
         frozen_at = h.freeze_step if h.bias_correction else None
@@ -217,24 +223,29 @@ class StepRelation:
         if self.freezes:
             dead_D = self.after.variance_D == 0
             expected_D, slack_D = np.where(dead_D, 0.0, expected_D), np.where(dead_D, 0.0, slack_D)
-        yield from _differs("L3", "adam_momentum", "m", self.after.momentum_D, expected_D, slack_D)
+        yield from _differs("L3", "adam_momentum", "momentum_D", self.after.momentum_D, expected_D, slack_D)
 
     def adam_variance(self) -> Iterator[Finding]:
         """v <- beta2 v + (1 - beta2) g-bar^2, before the freeze raises it to its floor [L3]."""
         if self.freezes and self.hyper.variance_floor:
             raise NotJudged
         exact, tolerance = self.adam
-        yield from _differs("L3", "adam_variance", "v", self.after.variance_D, exact.variance, tolerance.variance)
+        yield from _differs(
+            "L3", "adam_variance", "variance_D", self.after.variance_D, exact.variance, tolerance.variance
+        )
 
     def adam_params(self) -> Iterator[Finding]:
         """x <- x - gamma (P m + lambda x), with P from the variance of this step, not yet raised to its floor [L3]."""
         exact, tolerance = self.adam
-        yield from _differs("L3", "adam_params", "x", self.after.params_ND[0], exact.params, tolerance.params)
+        yield from _differs("L3", "adam_params", "params_ND", self.after.params_ND[0], exact.params, tolerance.params)
 
     def no_errors_yet(self) -> Iterator[Finding]:
-        """Nothing is compressed during the warm-up, so no error is pending."""
-        if np.any(self.after.worker_errors_ND != 0) or np.any(self.after.server_error_D != 0):
-            yield Finding("L1", "no_errors_yet", "an error is pending during the warm-up")
+        """Nothing is compressed during the warm-up, so there is no residual."""
+        for name in ("worker_errors_ND", "server_error_D"):
+            if np.any(getattr(self.after, name) != 0):
+                message = "there is a compression error in the warm-up"
+                yield Finding("L1", "no_errors_yet", message, f"not after.{name}.any()")
+                return
 
     def floor(self) -> Iterator[Finding]:
         """At the freeze v <- max(v, kappa mean of live v) on live coordinates; dead ones stay 0 [C7]."""
@@ -246,7 +257,8 @@ class StepRelation:
         low, high = low - self.traits.lost(8), high + self.traits.lost(8)
         stored_D = self.after.variance_D.astype(np.float64)
         # max is monotone in both arguments, so it maps the two intervals to an interval
-        ok_D = (stored_D >= np.maximum(v_D - tolerance_D, low)) & (stored_D <= np.maximum(v_D + tolerance_D, high))
+        least_D, most_D = np.maximum(v_D - tolerance_D, low), np.maximum(v_D + tolerance_D, high)
+        ok_D = (stored_D >= least_D) & (stored_D <= most_D)
         ok_D |= (stored_D == 0) & (v_D <= tolerance_D)
         ok_D &= (stored_D == 0) | (v_D + tolerance_D > 0)
         for k in np.flatnonzero(~ok_D)[:1]:
@@ -254,15 +266,18 @@ class StepRelation:
                 "C7",
                 "floor",
                 f"element {k}: v = {v_D[k]:.9g} and a floor of {(low + high) / 2:.9g} were frozen as {stored_D[k]:.9g}",
+                near(f"after.variance_D.item({k})", (least_D[k] + most_D[k]) / 2, (most_D[k] - least_D[k]) / 2)
+                if v_D[k]
+                else f"after.variance_D[{k}] == 0",
             )
 
     def frozen(self) -> Iterator[Finding]:
         """v is bitwise constant after the freeze [L4]."""
         if not same_bits(self.before.variance_D, self.after.variance_D):
             k = int(np.argmax(self.before.variance_D != self.after.variance_D))
-            yield Finding(
-                "L4", "frozen", f"v[{k}] went from {self.before.variance_D[k]!r} to {self.after.variance_D[k]!r}"
-            )
+            message = f"v[{k}] went from {self.before.variance_D[k]:.9g} to {self.after.variance_D[k]:.9g}"
+            claim = equal("after.variance_D", "before.variance_D", self.after.variance_D, self.before.variance_D)
+            yield Finding("L4", "frozen", message, claim)
 
     @cached_property
     def round(self) -> CompressionRound:
@@ -304,6 +319,7 @@ class StepRelation:
             scale_block=h.scale_block,
             traits=self.traits,
             exact=self.exact,
+            names=("after.momentum_D", "after.worker_errors_ND", "after.server_error_D"),
         )
 
     def apply(self) -> Iterator[Finding]:
@@ -329,10 +345,10 @@ class StepRelation:
         tolerance_D = tolerance_D + self._flushed_step(size_D, b1) * self.traits.flushes_subnormals
         live = np.flatnonzero(live_D)
         got_D = self.after.params_ND[0]
-        yield from _differs("L2", "apply", "x", got_D[live], expected_D[live], tolerance_D[live], live)
+        yield from _differs("L2", "apply", "params_ND", got_D[live], expected_D[live], tolerance_D[live], live)
 
     def dead_params(self) -> Iterator[Finding]:
-        """A dead coordinate is not updated and does not decay [C6]."""
+        """A zero-variance coordinate is not updated and does not decay [C6]."""
         dead_D = ~self.round.live_D
         if not dead_D.any():
             raise NotJudged
@@ -342,15 +358,16 @@ class StepRelation:
             yield Finding(
                 "C6",
                 "dead_params",
-                f"element {k} is dead (v = 0 at the freeze) but x[{k}] went from "
-                f"{self.before.params_ND[0, k]!r} to {self.after.params_ND[0, k]!r}",
+                f"element {k} has zero variance since the freeze, but x[{k}] went from "
+                f"{self.before.params_ND[0, k]:.9g} to {self.after.params_ND[0, k]:.9g}",
+                f"np.array_equal(after.params_ND[:, {k}], before.params_ND[:, {k}])",
             )
 
 
 def _differs(
     law: str,
     clause: str,
-    symbol: str,
+    name: str,
     got_D: Array,
     expected_D: Floats,
     tolerance_D: Floats,
@@ -359,9 +376,11 @@ def _differs(
     error_D = np.abs(got_D - expected_D)
     for k in np.flatnonzero(~(error_D <= tolerance_D))[:1]:
         element = k if elements is None else elements[k]
+        where = f"0, {element}" if name == "params_ND" else f"{element}"
         yield Finding(
             law,
             clause,
-            f"{symbol}[{element}] is {got_D[k]:.9g}, must be {expected_D[k]:.9g}, off by {error_D[k]:.2g}, "
+            f"{SYMBOLS[name]}[{element}] is {got_D[k]:.9g}, must be {expected_D[k]:.9g}, off by {error_D[k]:.2g}, "
             f"tolerance {tolerance_D[k]:.2g}",
+            near(f"after.{name}.item({where})", expected_D[k], tolerance_D[k]),
         )

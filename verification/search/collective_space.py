@@ -26,7 +26,7 @@ def collective_space(traits: Traits) -> Space:
         "sizes": ("one", "several"),
         "buffers": tuple(PALETTES),
         "magnitude": magnitudes(flushes=traits.flushes_subnormals),
-        "pending": ("yes", "none", "cancels"),
+        "residual": ("yes", "none", "cancels"),
         "layout": allowed_layouts(traits),
         "factor": (1.0, 2.0**20, 2.0**-20, -1.0),
     }
@@ -71,15 +71,15 @@ def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> Colle
 
 
 def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Generator) -> Call:
-    """(buffers, worker errors, server error); without pending errors, the first compressed step of a run."""
-    palette, pending = PALETTES[row["buffers"]], row["pending"] != "none"
+    """(buffers, worker errors, server error); without residuals, the first compressed step of a run."""
+    palette, residual = PALETTES[row["buffers"]], row["residual"] != "none"
     times = factors(row["magnitude"], rng, (*shape[:-1], shape[-1]))
-    arrays = [palette(rng, shape) * times, palette(rng, shape) * times * pending, palette(rng, shape)[-1] * pending]
+    arrays = [palette(rng, shape) * times, palette(rng, shape) * times * residual, palette(rng, shape)[-1] * residual]
     if row["magnitude"] != "mixed":
         arrays[2] = arrays[2] * times[-1]
-    if row["buffers"] == "one idle worker" and pending:
-        arrays[1] = rng.standard_normal(shape) * times  # a worker without a gradient may still owe something
-    if row["pending"] == "cancels":  # x + -x is +0.0, and -0.0 + -0.0 is -0.0
+    if row["buffers"] == "one idle worker" and residual:
+        arrays[1] = rng.standard_normal(shape) * times  # a worker without a gradient may still have a residual
+    if row["residual"] == "cancels":  # x + -x is +0.0, and -0.0 + -0.0 is -0.0
         arrays[1] = np.where(rng.random(shape) < 0.3, -arrays[0], arrays[1])
     if not traits.has_server_error:
         arrays[2] = np.zeros(shape[1])

@@ -69,18 +69,39 @@ class Space:
         return [(name, value) for name, values in self.features.items() for value in values]
 
 
-def covering_rows(space: Space, seed: int, triples: Sequence[str] = ()) -> list[Row]:
-    """Rows that cover every allowed pair of levels, and every allowed triple among the features ``triples``."""
-    builder = _Builder(space, np.random.default_rng(seed))
+class Triples:
+    """The allowed triples of levels of all features that no row has held yet; several arrays may share them."""
+
+    def __init__(self, space: Space) -> None:
+        self.builder = _Builder(space, np.random.default_rng(0))
+        self.rest = self.builder.uncovered(tuple(space.features), 3)
+
+    def gain(self, row: Row) -> int:
+        """How many of them a row holds."""
+        return int(self.rest[_block(self.builder.numbered(row), 3)].sum())
+
+    def cover(self, row: Row) -> None:
+        """A row holds them now."""
+        self.builder.cover(self.rest, self.builder.numbered(row))
+
+
+def covering_rows(space: Space, seed: int, triples: Sequence[str] = (), beside: Triples | None = None) -> list[Row]:
+    """Rows that cover every allowed pair of levels, and every allowed triple among the features ``triples``.
+
+    Of rows with as many new pairs the one is taken that holds most of the triples ``beside``; those are crossed out.
+    """
+    builder = _Builder(space, np.random.default_rng(seed), beside)
     rows = builder.named(builder.rows(builder.uncovered(tuple(space.features), 2)))
-    return [*rows, *missing_rows(space, seed, triples, rows)]
+    return [*rows, *missing_rows(space, seed, triples, rows, beside)]
 
 
-def missing_rows(space: Space, seed: int, triples: Sequence[str], rows: Sequence[Row]) -> list[Row]:
+def missing_rows(
+    space: Space, seed: int, triples: Sequence[str], rows: Sequence[Row], beside: Triples | None = None
+) -> list[Row]:
     """What ``rows`` lack of every allowed triple among the features ``triples``."""
     if not triples:
         return []
-    builder = _Builder(space, np.random.default_rng(seed))
+    builder = _Builder(space, np.random.default_rng(seed), beside)
     rest = builder.uncovered(tuple(name for name in triples if name in space.features), 3)
     for row in rows:
         builder.cover(rest, builder.numbered(row))
@@ -90,8 +111,8 @@ def missing_rows(space: Space, seed: int, triples: Sequence[str], rows: Sequence
 class _Builder:
     """The greedy construction, on numbers of levels."""
 
-    def __init__(self, space: Space, rng: np.random.Generator) -> None:
-        self.space, self.rng, self.levels = space, rng, space.levels
+    def __init__(self, space: Space, rng: np.random.Generator, beside: Triples | None = None) -> None:
+        self.space, self.rng, self.levels, self.beside = space, rng, space.levels, beside
         self.number = {(name, space.features[name][i]): n for n, (name, i) in enumerate(self.levels)}
         self.of = {name: np.array([n for n, (f, _) in enumerate(self.levels) if f == name]) for name in space.features}
         self.forbidden = np.zeros((len(self.levels), len(self.levels)), np.bool_)
@@ -99,8 +120,8 @@ class _Builder:
             self.forbidden[a, b] = self.forbidden[b, a] = True
 
     def numbered(self, row: Row) -> list[int]:
-        """A row as numbers of levels."""
-        return [self.number[item] for item in row.items()]
+        """A row as numbers of levels; without those that the space does not have."""
+        return [self.number[item] for item in row.items() if item in self.number]
 
     def named(self, rows: Sequence[Sequence[int]]) -> list[Row]:
         """Rows of numbers as rows of levels."""
@@ -142,10 +163,17 @@ class _Builder:
                         rest[order] = False
                     continue
                 complete = [row]
-            best = max(complete, key=lambda row: int(rest[_block(row, rest.ndim)].sum()))
+            best = max(complete, key=lambda row: self.worth(rest, row))
             self.cover(rest, best)
+            if self.beside is not None:
+                self.beside.cover(self.named([best])[0])
             found.append(best)
         return found
+
+    def worth(self, rest: NDArray[np.bool_], row: Sequence[int]) -> tuple[int, int]:
+        """What a row covers of ``rest``, and of the triples beside."""
+        beside = self.beside.gain(self.named([row])[0]) if self.beside is not None else 0
+        return int(rest[_block(row, rest.ndim)].sum()), beside
 
     def row(self, rest: NDArray[np.bool_], start: NDArray[np.intp]) -> list[int] | None:
         """One row that holds the combination ``start``; None if the exclusions leave no level somewhere."""

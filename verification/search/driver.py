@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,14 @@ class Driver:
         self.traits = Traits.of(under_test)
         self.deadline = math.inf
         self.took: list[float] = []
+
+    @property
+    def source(self) -> str:
+        """The file that the class is in."""
+        try:
+            return str(Path(inspect.getfile(self.under_test)).resolve())
+        except (OSError, TypeError):
+            return "FILE.py"
 
     @property
     def can_save(self) -> bool:

@@ -9,11 +9,12 @@ server: where ordinary checks must allow either sign, here only +1 is right [C2]
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from verification.protocol import Array, PublishedHyper, Traits
-from verification.search.cases import CollectiveCase, OptimizerCase
+from verification.search.cases import Call, CollectiveCase, OptimizerCase
 
 
 def _shuffled_signs(rng: np.random.Generator, size: int) -> Array:
@@ -47,8 +48,8 @@ def _l1_round(rng: np.random.Generator, n: int, dim: int) -> tuple[Array, Array,
     # Many elements: half 1 and half 3 in magnitude give the scale 2; only the server's scale is no integer.
     magnitudes_ND = np.stack([rng.permutation(np.repeat([1.0, 3.0], dim // 2)) for _ in range(n)])
     buffers_ND = magnitudes_ND * rng.choice([-1.0, 1.0], (n, dim))
-    pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)
-    return buffers_ND - pending_ND, pending_ND, rng.integers(-2, 3, dim).astype(float)
+    errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
+    return buffers_ND - errors_ND, errors_ND, rng.integers(-2, 3, dim).astype(float)
 
 
 def _l2_round(rng: np.random.Generator, n: int, dim: int, chunk: int) -> tuple[Array, Array, Array]:
@@ -60,14 +61,73 @@ def _l2_round(rng: np.random.Generator, n: int, dim: int, chunk: int) -> tuple[A
 
     if dim > 1024:  # every element counts, so that one that is left out shows
         u_ND = scale_N[:, None] * signs_D
-        pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)
-        return u_ND - pending_ND, pending_ND, scale_N.mean() * signs_D * rng.integers(0, 3)
+        errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
+        return u_ND - errors_ND, errors_ND, scale_N.mean() * signs_D * rng.integers(0, 3)
     picked_D = quarter(dim)
     u_ND = np.where(picked_D, 2 * scale_N[:, None] * signs_D, 0.0)
-    pending_ND = rng.integers(-2, 3, (n, dim)).astype(float)
+    errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
     sent_D = scale_N.mean() * np.where(picked_D, signs_D, 1.0)
     at_server_D = np.concatenate([quarter(chunk) for _ in range(dim // chunk)])
-    return u_ND - pending_ND, pending_ND, np.where(at_server_D, sent_D, -sent_D)  # so w is 2 sent, or exactly 0
+    return u_ND - errors_ND, errors_ND, np.where(at_server_D, sent_D, -sent_D)  # so w is 2 sent, or exactly 0
+
+
+def rounds_nowhere(traits: Traits, inputs: Call) -> bool:
+    """Whether a correct round on these inputs rounds nowhere in the class's dtype, whatever its order of summation.
+
+    Each number is a multiple of a unit, and no sum of magnitudes reaches 2^24 units (2^53 in float64); means, roots and
+    the errors that are left are numbers of the dtype.
+    """
+    if traits.scale_block is not None:
+        return False
+    kind, n, dim = traits.numpy_dtype, inputs[0].shape[0], inputs[0].shape[1]
+    buffers_ND, errors_ND, error_D = (array.astype(np.float64) for array in inputs)
+    u_ND = buffers_ND + errors_ND
+    if not _fits(buffers_ND, errors_ND, kind):
+        return False
+    sent_ND = _exactly_sent(u_ND, traits.scale or "l2", kind)
+    if sent_ND is None or not _fits(u_ND, sent_ND, kind):
+        return False
+    total_D = sent_ND.sum(axis=0)
+    if not _fits(sent_ND.T, np.zeros((dim, 1)), kind, axis=1) or not _fits(total_D / n, error_D, kind):
+        return False
+    w_D = total_D / n + error_D
+    for chunk in traits.chunks(dim, n):
+        if chunk.stop > chunk.start:
+            answer_C = _exactly_sent(w_D[None, chunk], traits.scale or "l2", kind)
+            if answer_C is None or not _fits(w_D[chunk], answer_C[0], kind):
+                return False
+    return True
+
+
+def _fits(one: Array, other: Array, kind: np.dtype[Any], axis: int | None = None) -> bool:
+    """Whether the sums and differences of both (or all sums along ``axis``) are numbers of the dtype."""
+    unit = _unit(np.concatenate([np.ravel(one), np.ravel(other)]))
+    sizes = np.abs(one).sum(axis=axis) if axis is not None else np.abs(one) + np.abs(other)
+    return bool(sizes.max(initial=0.0) < unit * 2.0 ** (np.finfo(kind).nmant + 1))
+
+
+def _unit(values: Array) -> float:
+    """The largest power of two of which all are multiples."""
+    mantissas, exponents = np.frexp(values[values != 0])
+    if not mantissas.size:
+        return 1.0
+    whole = (mantissas * 2.0**53).astype(np.int64)
+    zeros = np.log2((whole & -whole).astype(np.float64))
+    return float(2.0 ** (exponents - 53 + zeros).min())
+
+
+def _exactly_sent(u_XD: Array, scale: str, kind: np.dtype[Any]) -> Array | None:
+    """Scale times sign of each row, where nothing rounds on the way to it; else None."""
+    terms_XD = np.abs(u_XD) if scale == "l1" else u_XD**2
+    total_X = terms_XD.sum(axis=-1)
+    mean_X = total_X / u_XD.shape[-1]
+    scale_X = mean_X if scale == "l1" else np.sqrt(mean_X)
+    power = 1 if scale == "l1" else 2
+    exact = _fits(terms_XD, np.zeros(1), kind, axis=-1) and np.array_equal(mean_X * u_XD.shape[-1], total_X)
+    exact = exact and np.array_equal(scale_X**power, mean_X)
+    for numbers in (mean_X, scale_X):
+        exact = exact and np.array_equal(numbers.astype(kind).astype(np.float64), numbers)
+    return scale_X[..., None] * np.where(u_XD >= 0, 1.0, -1.0) if exact else None
 
 
 def exact_run(traits: Traits, n: int, hyper: PublishedHyper, seed: int) -> OptimizerCase | None:

@@ -18,6 +18,9 @@ from verification.search.palettes import PALETTES, absorbing, factors, magnitude
 
 WORKERS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 33, 64)
 
+LONG_D = 257
+"""From here on the work is that of D."""
+
 SIZES = ((1, 1), (2, 7), (8, 40), (41, 256), (257, 1024), (1025, 4095), (4096, 16384), (65536, 131072))
 """Levels of D, from and to."""
 
@@ -74,7 +77,7 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         "gradients": tuple(PALETTES),
         "magnitude": magnitudes(flushes=traits.flushes_subnormals) if traits.compresses else ("1",),
         "dead": (*DEAD, "some, gradient later") if traits.compresses else DEAD,
-        "skips": ("none", "in the warm-up", "compressed", "on a dead coordinate"),
+        "skips": ("none", "in the warm-up", "compressed", "on a zero-variance coordinate"),
         "checkpoint": CHECKPOINTS if can_save else ("none",),
         "when": ("in the warm-up", "at the freeze", "compressed") if can_save else ("in the warm-up",),
         "begin": ("new", "used", "used, other N", "beside"),
@@ -148,14 +151,14 @@ EXCLUDED: tuple[tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], st
         "x would overflow",
     ),
     ("eps", partial(operator.eq, 0.0), "dead", lambda dead: dead != "none", NO_NUMBER),
-    ("eps", partial(operator.eq, 0.0), "skips", lambda skips: "dead" in skips, NO_NUMBER),
+    ("eps", partial(operator.eq, 0.0), "skips", lambda skips: "zero-variance" in skips, NO_NUMBER),
     ("eps", partial(operator.eq, 0.0), "beta2", partial(operator.eq, 0.0), NO_NUMBER),
     ("eps", partial(operator.eq, 0.0), "magnitude", lambda size: size in ("tiny", "subnormal"), NO_NUMBER),
     (
         "dead",
         lambda dead: dead in ("none", "nearly"),
         "skips",
-        partial(operator.eq, "on a dead coordinate"),
+        partial(operator.eq, "on a zero-variance coordinate"),
         NO_MEANING,
     ),
     ("checkpoint", partial(operator.eq, "none"), "when", lambda when: when != "in the warm-up", NO_MEANING),
@@ -170,14 +173,16 @@ def _excluded(pair: Row) -> str:
 
 
 def dims(level: tuple[int, int], n: int, traits: Traits, rng: np.random.Generator) -> int:
-    """D within its level: anywhere, or beside a multiple of the chunks' unit N * multiple."""
+    """D within its level: anywhere, if large near its low end, or beside a multiple of N * ``chunk_multiple``."""
     low, high = level
     if traits.sizes is not None:
         return int(rng.choice([size for size in traits.sizes if low <= size <= high]))
     unit = n * traits.chunk_multiple
     beside = [unit * k + shift for k in range(max(1, low // unit), high // unit + 1) for shift in (-1, 0, 1)]
     beside = [size for size in beside[:300] if low <= size <= high]
-    return int(rng.choice(beside) if beside and rng.random() < 0.5 else rng.integers(low, high, endpoint=True))
+    if beside and rng.random() < 0.5:
+        return int(rng.choice(beside))
+    return int(low + (high - low) * rng.random() ** 3) if low >= LONG_D else int(rng.integers(low, high, endpoint=True))
 
 
 def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> OptimizerCase:
@@ -219,9 +224,9 @@ def _program(
             events[at] = [f"resize {rng.choice(others)}"]
             if kind == "resize twice":
                 events.setdefault(min(at + 1 + int(rng.integers(3)), last), []).append(f"resize {rng.choice(others)}")
-        elif kind == "reload often":  # after every second step or so, so that some load is beside any step
+        elif kind == "reload often":  # after most steps, so that some load is beside any step
             for step in range(at, last + 1):
-                if step == at or rng.random() < 0.5:
+                if step == at or rng.random() < 0.75:
                     events[step] = ["reload"]
             events[last] = ["reload"] * max(len(events.get(last, [])), LOADS - len(events) + (last in events))
         elif not kind.startswith("resize"):
@@ -301,7 +306,9 @@ def _put_skips(
         if op.startswith("resize"):
             n = int(op.split()[1])
         if op == "skip":
-            places = np.flatnonzero(dead_D) if row["skips"] == "on a dead coordinate" else np.arange(dead_D.size)
+            places = (
+                np.flatnonzero(dead_D) if row["skips"] == "on a zero-variance coordinate" else np.arange(dead_D.size)
+            )
             k, bad = rng.choice(places), rng.choice([np.nan, np.inf, -np.inf])
             grads_TND[taken, rng.integers(n), k] = bad
             if n > 1 and rng.random() < 0.3:

@@ -11,7 +11,7 @@ import numpy as np
 
 from verification.search import collective_space, optimizer_space
 from verification.search.cases import Case, CollectiveCase, OptimizerCase
-from verification.search.covering import Row, Space, covering_rows, missing_rows
+from verification.search.covering import Row, Space, Triples, covering_rows, missing_rows
 from verification.search.driver import Driver
 
 
@@ -21,8 +21,7 @@ class Profile:
 
     Attributes:
         arrays: covering arrays, each with its own seed.
-        small: more of them, of small sizes and short runs alone: cheap, so that rarer combinations occur too.
-        wide: the same of large sizes and the shortest runs.
+        cheap: so many more of them for each size up to 16384, of short runs alone: every triple with a size in it.
         draws: cases drawn for every row.
         exact: seeds of runs and rounds without rounding.
         triples: whether every triple of the features in ``TRIPLES`` is covered in each array.
@@ -38,14 +37,13 @@ class Profile:
     minutes: float
     simplifying: int
     largest: int = 2**20
-    small: int = 0
-    wide: int = 0
+    cheap: int = 0
 
 
 PROFILES = {
-    "quick": Profile(3, 1, 40, triples=False, minutes=5, simplifying=200, small=5, wide=1),
-    "ci": Profile(6, 2, 120, triples=True, minutes=30, simplifying=1000, small=12, wide=4),
-    "deep": Profile(100, 5, 1000, triples=True, minutes=8 * 60, simplifying=5000, small=100, wide=50),
+    "quick": Profile(3, 1, 40, triples=False, minutes=5, simplifying=400, cheap=1),
+    "ci": Profile(6, 2, 120, triples=True, minutes=30, simplifying=1000, cheap=3),
+    "deep": Profile(100, 5, 1000, triples=True, minutes=8 * 60, simplifying=5000, cheap=40),
 }
 
 
@@ -82,11 +80,15 @@ class Plan:
         every = optimizer_space.TRIPLES if level == "optimizer" else tuple(space.features)
         triples = every if profile.triples else ()
         late = optimizer_space.LATE if level == "optimizer" else ()
-        arrays = [covering_rows(space, seed + number, triples) for number in range(profile.arrays)]
-        for cheap, count in ((SMALL, profile.small), (WIDE, profile.wide)):
-            arrays += [covering_rows(_only(space, cheap), seed + len(arrays) + number) for number in range(count)]
+        beside = Triples(space) if profile.cheap else None
+        arrays = [covering_rows(space, seed + number, triples, beside) for number in range(profile.arrays)]
+        for part in (_only(space, SMALL), _only(space, WIDE)) * profile.cheap:
+            for size in part.features["size"]:
+                one = replace(part, features={**part.features, "size": (size,)})
+                arrays.append(covering_rows(one, seed + len(arrays), beside=beside))
         if arrays:
-            arrays[0] += missing_rows(space, seed, late, [row for rows in arrays for row in rows])
+            few = replace(space, features={**space.features, "size": space.features["size"][:FEW]})
+            arrays[0] += missing_rows(few, seed, late, [row for rows in arrays for row in rows], beside)
         tried = [row for array in arrays for row in array for _ in range(profile.draws)]
         rows = [(row, 10**6 * seed + number) for number, row in enumerate(tried)]
         rows.sort(key=lambda item: _weight(item[0]))
@@ -125,15 +127,16 @@ class Plan:
 
 SMALL: Mapping[str, Callable[[Any], bool]] = {
     "size": lambda size: size[1] <= 256,
-    "workers": lambda n: n <= 16,
     "compressed": lambda steps: steps[1] <= 12,
 }
 """The levels of short runs on few elements."""
 
+FEW = 4
+"""So many sizes, the smallest, are enough for what has to occur at some size."""
+
 WIDE: Mapping[str, Callable[[Any], bool]] = {
     "size": lambda size: 256 < size[1] <= 16384,
     "workers": lambda n: n <= 16,
-    "freeze": lambda steps: steps[1] <= 3,
     "compressed": lambda steps: steps[1] <= 4,
 }
 """The levels of the shortest runs on many elements."""

@@ -35,6 +35,9 @@ DISTURBANCES = {
 }
 """What must not change where a run ends -> the clause that says so."""
 
+WATCHING = ("snapshots", "arguments")
+"""The disturbances that every case has."""
+
 
 def check(driver: Driver, case: Case, judged: set[str]) -> Iterator[Finding]:
     """Findings of one case, in the order in which they come up; ``judged`` collects the names of clauses that were."""
@@ -149,22 +152,27 @@ def _optimizer(driver: Driver, case: OptimizerCase, judged: set[str]) -> Iterato
     What starts from NaN or Inf is not judged: whatever made them is what fails.
     """
     end, found = None, False
-    for move in follow(driver, case, DISTURBANCES):
+    for place, move in enumerate(follow(driver, case, DISTURBANCES)):
         findings = list(move.findings)
         if move.before is not None and move.after is not None:
-            if _finite(move.before):
-                findings += _transition(driver, case, move, judged)
+            if _finite(move.before):  # what rounds nowhere was made for a run that is right up to here
+                findings += _transition(driver, replace(case, exact=case.exact and not found), move, judged)
             elif not found:
                 where = f"before step {move.before.step + 1}"
                 findings.append(Finding("protocol", "raises", f"{where} the state holds NaN or Inf"))
         found |= bool(findings)
-        yield from findings
+        yield from (replace(one, place=place) for one in findings)
         end = move.after
     names = {"determinism", "together", "observation", "arguments", *_events(case)}
     plain = _end(driver, case, ())
     judged |= names
     if end is not None and next(same_state(plain, end, "", ""), None) is not None:
         yield from _explained(driver, case, plain, end)
+
+
+def findings(under_test: type, case: Case) -> list[Finding]:
+    """What ``case`` finds in the class; the same relation and tolerances as those of ``onebit verify``."""
+    return list(check(Driver(under_test), case, set()))
 
 
 def _finite(state: Snapshot) -> bool:
@@ -188,17 +196,18 @@ def _end(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -> 
 
 def _explained(driver: Driver, case: OptimizerCase, plain: Snapshot, end: Snapshot) -> Iterator[Finding]:
     """Which disturbance alone makes the run end elsewhere."""
-    again = list(same_state(plain, _end(driver, case, ()), "at the end of the same run", "determinism"))
-    yield from again
+    names = "plain", "end"
+    again = list(same_state(plain, _end(driver, case, ()), "at the end of the same run", "determinism", names))
+    yield from (replace(one, event="nothing") for one in again)
     if again:
         return
     explained = False
     for event, clause in DISTURBANCES.items():
-        if event in ("snapshots", "arguments") or clause in _events(case):
+        if event in WATCHING or clause in _events(case):
             what = f"at the end of the run that differs in {event!r} alone"
-            found = list(same_state(plain, _end(driver, case, {event}), what, clause))
+            found = list(same_state(plain, _end(driver, case, {event}), what, clause, names))
             explained |= bool(found)
-            yield from found
+            yield from (replace(one, event=event) for one in found)
     if not explained:
         yield from same_state(plain, end, "at the end of the run with everything in its case", "together")
 
@@ -231,10 +240,10 @@ def _collective(driver: Driver, case: CollectiveCase, judged: set[str]) -> Itera
         outputs = driver.allreduce_in_place(instance, given)
         relation = collective_round(driver.traits, inputs, outputs, exact=case.exact)
         for finding in relation.findings(judged):
-            yield replace(finding, message=f"{_which(case, number)}{finding.message}")
+            yield replace(finding, message=f"{_which(case, number)}{finding.message}", place=number - 1)
         judged.add("purity")
-        yield from _impure(inputs, given, outputs)
-        yield from _wire(driver, instance, inputs, judged)
+        for finding in (*_impure(inputs, given, outputs), *_wire(driver, instance, inputs, judged)):
+            yield replace(finding, place=number - 1)
         for outputs_before, copies in kept:
             if not all(same_bits(a, b) for a, b in zip(outputs_before, copies, strict=True)):
                 yield Finding("purity", "purity", "a later call changed what had been returned")

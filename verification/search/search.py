@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from verification.independent.correct import correct_class
 from verification.protocol import EXTENSIONS
 from verification.relation.finding import AdapterError, Finding, OutOfTime, Unsupported
 from verification.search.cases import Case
+from verification.search.causes import Cause, Causes, Failing
 from verification.search.clauses import Clause, clauses_of
 from verification.search.covering import Row
 from verification.search.driver import Driver
 from verification.search.plan import PROFILES, Plan, Profile, calls_of_row, plain_case
 from verification.search.runs import check
-from verification.search.simplify import simplest
 
 ENOUGH_CALLS = 100
 """So many calls say how long a full check takes."""
@@ -34,11 +33,13 @@ class Verdict:
 
     Attributes:
         outcome: "holds", "fails" or "not checked".
-        findings: of the smallest failing case.
-        case: that case.
+        findings: of this clause, in the case.
+        case: a small failing case; that of the cause where it breaks this clause too.
         cases: in how many it was judged.
         pairs: how many pairs of feature levels these hold, and how many its domain has.
         note: why it was not checked.
+        program: shows the case, and asserts what does not hold there.
+        cause: number of the cause, from 1, in the order of the result's; 0: it has none.
     """
 
     clause: Clause
@@ -48,6 +49,8 @@ class Verdict:
     cases: int = 0
     pairs: tuple[int, int] = (0, 0)
     note: str = ""
+    program: str = ""
+    cause: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,10 @@ class Result:
     Attributes:
         left_out: reason -> clauses that do not concern this class.
         notes: what kept the search from being whole, each with what to do.
+        cases: how many were tried.
+        seconds: until they were, by the clock.
+        cpu_seconds: the processor time of that in this process, which others on the machine hardly change.
+        causes: why clauses fail, each with the clauses that do for it.
     """
 
     verdicts: list[Verdict]
@@ -87,6 +94,8 @@ class Result:
     notes: list[str]
     cases: int
     seconds: float
+    cpu_seconds: float = 0.0
+    causes: list[Cause] = field(default_factory=list)
 
     def of(self, outcome: str) -> list[Verdict]:
         """The verdicts with this outcome."""
@@ -95,11 +104,12 @@ class Result:
 
 @dataclass
 class _Tally:
-    """What is known of one clause so far: where it was judged, and the smallest failing case."""
+    """What is known of one clause so far: where it was judged and failed, and the smallest failing case."""
 
     clause: Clause
     rows: list[Row] = field(default_factory=list)
     cases: int = 0
+    failed: set[int] = field(default_factory=set)
     failing: tuple[float, Case, list[Finding]] | None = None
 
 
@@ -162,12 +172,14 @@ class _Search:
             if row is not None:
                 tally.rows.append(row)
             size = plan.size(case)
+            if name in found:
+                tally.failed.add(self.cases)
             if name in found and (tally.failing is None or size < tally.failing[0]):
                 tally.failing = size, case, found[name]
                 self.found(Verdict(tally.clause, "fails", tuple(found[name]), case, tally.cases))
 
     def verdict(self, clause: Clause) -> Verdict:
-        """The verdict on one clause, with a counterexample made small."""
+        """The verdict on one clause, with the smallest counterexample that was tried."""
         tally = self.tallies[clause.id]
         plan = next(plan for plan in self.plans if plan.level == clause.level)
         domain = plan.space.pair_count([row for row, _ in plan.rows if clause.domain(row)])
@@ -175,7 +187,6 @@ class _Search:
         verdict = Verdict(clause, cases=tally.cases, pairs=pairs)
         if tally.failing is not None:
             _, case, findings = tally.failing
-            case, findings = self.smaller(clause, case, findings)
             verdict.outcome, verdict.case, verdict.findings = "fails", case, tuple(findings)
         elif missing := self.never(tally):
             verdict.note = f"judged in {tally.cases} cases, never with {missing}; {self.why()}"
@@ -184,6 +195,25 @@ class _Search:
         else:
             verdict.note = f"judged in {tally.cases} cases and {pairs[0]} of {pairs[1]} pairs of levels; {self.why()}"
         return verdict
+
+    def explained(self, verdicts: Sequence[Verdict]) -> list[Cause]:
+        """The causes of what fails; the verdicts get their cases, and programs."""
+        causes = Causes(self.driver, self.profile.simplifying)
+        failing = [
+            Failing(one.clause, one.case, one.findings, frozenset(self.tallies[one.clause.id].failed), one.cases)
+            for one in verdicts
+            if one.case is not None
+        ]
+        explained = causes.explain(failing)
+        for verdict in verdicts:
+            if (one := explained.get(verdict.clause.id)) is not None:
+                verdict.case, verdict.findings = one.case, one.findings
+                number, cause = next(
+                    item for item in enumerate(causes.found, start=1) if verdict.clause.id in item[1].clauses
+                )
+                verdict.cause, shown = number, cause.case is one.case
+                verdict.program = cause.program if shown else causes.program(one.case, one.findings)
+        return causes.found
 
     def never(self, tally: _Tally) -> str:
         """The levels with which the class refused every case of a clause's domain, in words."""
@@ -202,31 +232,6 @@ class _Search:
         if any(tally.failing is not None for tally in self.tallies.values()):
             return "what it starts from fails"
         return "a larger profile has more cases"
-
-    def smaller(self, clause: Clause, case: Case, findings: list[Finding]) -> tuple[Case, list[Finding]]:
-        """The case simplified, as long as this clause fails there and a correct implementation passes."""
-        tries, kept = self.profile.simplifying, [(case, findings)]
-        correct = correct_class(clause.level, self.driver.traits)
-        oracle = None if correct is None else Driver(correct)
-        if oracle is not None:
-            oracle.deadline = self.driver.deadline
-
-        def fails(candidate: Case) -> bool:
-            nonlocal tries
-            tries -= 1
-            if tries < 0:
-                return False
-            try:
-                found = [finding for finding in check(self.driver, candidate, set()) if finding.clause == clause.name]
-                if found and (oracle is None or next(check(oracle, candidate, set()), None) is None):
-                    kept.append((candidate, found))
-                    return True
-            except (Unsupported, OutOfTime):
-                pass
-            return False
-
-        simplest(case, fails, self.driver.traits)
-        return kept[-1]
 
     def coverage(self, plan: Plan) -> Coverage:
         """What was covered of one level."""
@@ -302,18 +307,19 @@ def search(
     Raises:
         AdapterError: the class can't be driven at all; one sentence says why.
     """
-    settings = PROFILES[profile] if isinstance(profile, str) else profile
+    settings, began = PROFILES[profile] if isinstance(profile, str) else profile, time.process_time()
     probe(driver)
     run = _Search(driver, settings, seed, only, found)
     begin([Verdict(clause) for clause in run.clauses])
     limit = 60 * (settings.minutes if minutes is None else minutes)
     run.run(limit, progress)
     searched()
-    seconds = time.monotonic() - run.begin
+    seconds, cpu_seconds = time.monotonic() - run.begin, time.process_time() - began
     notes = run.notes(name or (profile if isinstance(profile, str) else "such a"))
     driver.deadline = time.monotonic() + limit / 2
     verdicts = [run.verdict(clause) for clause in run.clauses]
-    return Result(verdicts, [run.coverage(plan) for plan in run.plans], run.left_out, notes, run.cases, seconds)
+    causes, coverage = run.explained(verdicts), [run.coverage(plan) for plan in run.plans]
+    return Result(verdicts, coverage, run.left_out, notes, run.cases, seconds, cpu_seconds, causes)
 
 
 def probe(driver: Driver) -> None:

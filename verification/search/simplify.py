@@ -7,6 +7,8 @@ pass the candidate, for else it shows nothing.
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,29 +17,48 @@ import numpy as np
 
 from verification.protocol import Traits
 from verification.search.cases import Case, CollectiveCase, OptimizerCase, most_workers, trimmed
+from verification.search.dyadic import rounds_nowhere
+from verification.search.literals import same, seeded
 
 
-def simplest(case: Case, fails: Callable[[Any], bool], traits: Traits) -> Case:
+def simplest(case: Any, fails: Callable[[Any], bool], traits: Traits) -> Any:
     """The simplest case that was found and still fails; ``fails`` says False to everything once time is over."""
+    passes, tried = (_COLLECTIVE if isinstance(case, CollectiveCase) else _OPTIMIZER), {_key(case)}
+    before = None
+    while before is not case:
+        before = case
+        for candidates in passes:
+            case = _pass(case, candidates, fails, traits, tried)
+    return case
+
+
+def _pass(case: Any, candidates: Pass, fails: Callable[[Any], bool], traits: Traits, tried: set[bytes]) -> Any:
+    """One kind of change, as often as it helps; no case is tried twice."""
     changed = True
     while changed:
         changed = False
-        for candidate in _simpler(case, traits):
+        for candidate in candidates(case, traits):
+            key = _key(candidate)
+            if key in tried:
+                continue
+            tried.add(key)
             if fails(candidate):
                 case, changed = candidate, True
                 break
     return case
 
 
-def _simpler(case: Case, traits: Traits) -> Iterator[Case]:
-    """Candidates, boldest first."""
-    yield from (
-        _simpler_collective(case, traits) if isinstance(case, CollectiveCase) else _simpler_optimizer(case, traits)
-    )
+def _key(case: Case) -> bytes:
+    """What tells a case from others."""
+    digest = hashlib.sha256(pickle.dumps(vars(case)))
+    return digest.digest()
 
 
 def _fewer(size: int, taken: Any) -> Iterator[slice]:
-    """Parts of ``range(size)`` to leave out: halves first, then quarters, down to single ones if there are few."""
+    """Parts of ``range(size)`` to leave out: nearly all, halves, quarters, down to single ones if there are few."""
+    for left in (size // 16, size // 4):
+        if left >= 1 and (taken is None or left in taken):
+            yield from (slice(left, size), slice(0, size - left))
     length = size // 2
     while length >= 1 and length * 32 >= size:
         for start in range(0, size, length):
@@ -47,55 +68,93 @@ def _fewer(size: int, taken: Any) -> Iterator[slice]:
         length //= 2
 
 
-def _simpler_collective(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
+def _simpler_settings_of_calls(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
     for r in range(len(case.calls) - 1, -1, -1):
         if len(case.calls) > 1:
             yield replace(case, calls=case.calls[:r] + case.calls[r + 1 :])
     if case.layout != "contiguous":
         yield replace(case, layout="contiguous")
-    if case.factor not in (1.0, 2.0):
-        yield replace(case, factor=2.0)
-    if case.exact:  # the sizes and the numbers make it exact
+    for factor in (1.0, 2.0):
+        if case.factor not in (1.0, factor):
+            yield replace(case, factor=factor)
+    if case.exact:
+        yield replace(case, exact=False)
+
+
+def _plain_calls(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
+    """Instead of a call without rounding one of ones, on few elements; and worker errors added to the buffers."""
+    (buffers_ND, errors_ND, error_D), *more = case.calls
+    if more:
         return
-    shapes = {inputs[0].shape for inputs in case.calls}
-    if len(shapes) == 1:
-        for part in _fewer(case.dim, traits.sizes):
-            yield replace(
-                case, calls=tuple(tuple(np.delete(a, part, axis=-1) for a in inputs) for inputs in case.calls)
-            )
-        if case.n_workers > 1 and (traits.workers is None or case.n_workers - 1 in traits.workers):
-            for i in range(case.n_workers):
-                calls = tuple((np.delete(b, i, 0), np.delete(e, i, 0), s) for b, e, s in case.calls)
-                yield replace(case, calls=calls)
+    dims = [dim for dim in 4 ** np.arange(1, 10) if dim < case.dim] if case.exact else []
+    for dim in (*dims, case.dim):
+        for n in sorted({1, case.n_workers}):
+            ones_ND = np.ones((n, dim), buffers_ND.dtype)
+            pattern_D = np.resize(np.array([-1, -1, -1, 1], error_D.dtype), dim)
+            plain = replace(case, calls=((ones_ND, 0 * ones_ND, pattern_D),))
+            taken = all(some is None or at in some for some, at in ((traits.sizes, dim), (traits.workers, n)))
+            if taken and case.exact and (buffers_ND.shape != ones_ND.shape or (buffers_ND != ones_ND).any()):
+                yield from _exact(plain, traits)
+    if errors_ND.any():
+        yield from _exact(replace(case, calls=((buffers_ND + errors_ND, 0 * errors_ND, error_D),)), traits)
+
+
+def _smaller_calls(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
+    """Fewer elements and workers; a call without rounding must stay one."""
+    if len({inputs[0].shape for inputs in case.calls}) > 1:
+        return
+    for part in _fewer(case.dim, traits.sizes):
+        yield from _exact(
+            replace(case, calls=tuple(tuple(np.delete(a, part, axis=-1) for a in inputs) for inputs in case.calls)),
+            traits,
+        )
+    for i in range(case.n_workers if case.n_workers > 1 else 0):
+        if traits.workers is None or case.n_workers - 1 in traits.workers:
+            calls = tuple((np.delete(b, i, 0), np.delete(e, i, 0), s) for b, e, s in case.calls)
+            yield from _exact(replace(case, calls=calls), traits)
+
+
+def _rounder_calls(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
     for r, inputs in enumerate(case.calls):
         for k, array in enumerate(inputs):
             for simpler in _simpler_array(array):
                 changed = (*inputs[:k], simpler, *inputs[k + 1 :])
-                yield replace(case, calls=(*case.calls[:r], changed, *case.calls[r + 1 :]))
+                yield from _exact(replace(case, calls=(*case.calls[:r], changed, *case.calls[r + 1 :])), traits)
 
 
-def _simpler_optimizer(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
+def _exact(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
+    """The case, unless it has to be one without rounding and is none."""
+    if not case.exact or all(rounds_nowhere(traits, inputs) for inputs in case.calls):
+        yield case
+
+
+def _plainer_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
     if case.layout != "contiguous":
         yield replace(case, layout="contiguous")
     if case.begin != "new":
         yield replace(case, begin="new")
     if case.unseen:
         yield replace(case, unseen=frozenset())
-    yield from _earlier_freeze(case, traits)
-    yield from _shorter(case)
-    if not case.exact:
-        for part in _fewer(case.dim, traits.sizes):
-            grads_TND = np.delete(case.grads_TND, part, axis=-1)
-            yield replace(case, params_D=np.delete(case.params_D, part), grads_TND=grads_TND)
-        for n in range(1, case.n_workers):
-            if traits.workers is None or n in traits.workers:
-                yield trimmed(replace(case, n_workers=n))
-    yield from _simpler_settings(case, traits)
+
+
+def _smaller_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
+    """Fewer elements and workers; in a run without rounding their numbers make it so."""
+    if case.exact:
+        return
+    for part in _fewer(case.dim, traits.sizes):
+        grads_TND = np.delete(case.grads_TND, part, axis=-1)
+        yield replace(case, params_D=np.delete(case.params_D, part), grads_TND=grads_TND)
+    for n in range(1, case.n_workers):
+        if traits.workers is None or n in traits.workers:
+            yield trimmed(replace(case, n_workers=n))
+
+
+def _rounder_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
+    for simpler in _simpler_array(case.params_D):
+        yield replace(case, params_D=simpler)
     if not case.exact:
         for simpler in _simpler_array(case.grads_TND):
             yield replace(case, grads_TND=simpler)
-    for simpler in _simpler_array(case.params_D):
-        yield replace(case, params_D=simpler)
 
 
 def _earlier_freeze(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
@@ -118,7 +177,7 @@ def _earlier_freeze(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCa
             )
 
 
-def _shorter(case: OptimizerCase) -> Iterator[OptimizerCase]:
+def _shorter(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
     """Without half of the operations, or a quarter, or one of them."""
     length = len(case.program) // 2
     while length >= 1:
@@ -156,27 +215,68 @@ def _simpler_settings(case: OptimizerCase, traits: Traits) -> Iterator[Optimizer
 
 
 def _simpler_array(array: Any) -> Iterator[Any]:
-    """All zero, all ones, rounded to integers or one digit; then element by element, if there are few."""
-    if array.size > 4096:
-        return
+    """All zero, all ones, a pattern, rounded, sorted; then halves, quarters and so on, down to single numbers."""
     with np.errstate(all="ignore"):
         signs = np.copysign(np.ones_like(array), array)
-        candidates = [np.zeros_like(array), np.ones_like(array), signs, np.rint(array), np.round(array, 1)]
-    for candidate in candidates:
-        if candidate.tobytes() != array.tobytes() and _weight(candidate) < _weight(array):
+        whole = [np.zeros_like(array), np.ones_like(array), np.resize(np.array([1.0, -1.0]), array.shape), signs]
+        whole += [seeded(array)] * (array.size > 16) + [
+            np.rint(array),
+            np.round(array, 1),
+            _one_digit(array),
+            np.sort(array),
+        ]
+    weight = _weight(array)
+    for candidate in whole:
+        if _weight(candidate) < weight:
             yield candidate.astype(array.dtype)
-    if array.size > 64:
-        return
-    for position in np.ndindex(array.shape):
-        for value in (0.0, 1.0, -1.0, 2.0, float(np.round(array[position], 1))):
+    length = array.size // 2
+    while length >= 1 and length * FINEST >= array.size:
+        for start in range(0, array.size, length):
+            for value in (0.0, 1.0):
+                candidate = array.copy()
+                candidate.reshape(-1)[start : start + length] = value
+                if _weight(candidate) < weight:
+                    yield candidate
+        length //= 2
+    for position in np.ndindex(array.shape) if array.size <= FINEST else ():
+        digit = float(_one_digit(array[position]))
+        for value in (-1.0, 2.0, float(np.rint(array[position])), float(np.round(array[position], 1)), digit):
             candidate = array.copy()
             candidate[position] = value
-            if _weight(candidate) < _weight(array):
+            if _weight(candidate) < weight:
                 yield candidate
+
+
+def _one_digit(array: Any) -> Any:
+    """Each number rounded to its first digit; what rounds to no number of the dtype becomes 0 or Inf."""
+    wide = np.asarray(array, np.float64)
+    with np.errstate(all="ignore"):
+        unit = 10.0 ** np.floor(np.log10(np.abs(wide)))
+        return np.where(np.isfinite(unit) & (unit > 0), np.rint(wide / unit) * unit, wide).astype(array.dtype)
 
 
 def _weight(array: Any) -> float:
     """How much there is to read: 0 for zeros, 1 for ones, more with every digit; it decreases, so the loop ends."""
-    return float(
-        sum(0.0 if v == 0 and not np.signbit(v) else 1.0 if v == 1 else 0.5 + len(f"{v:.9g}") for v in array.flat)
-    )
+    flat, sizes = array.ravel(), np.abs(array.ravel())
+    with np.errstate(all="ignore"):
+        tenths, whole = np.rint(10 * flat), np.rint(flat)
+        near_tenth = np.abs(flat - tenths / 10) <= 1e-6 * sizes
+        one_digit = flat == _one_digit(flat)
+    kinds = [(flat == 0) & ~np.signbit(flat), flat == 1, flat == -1, (flat == whole) & (sizes < 10), sizes == np.inf]
+    weights = np.select([*kinds, near_tenth & (sizes < 10), one_digit], [0.0, 1.0, 1.5, 2.0, 2.0, 4.0, 5.0], 12.0)
+    weights += 2.0 * np.isin(flat, array.dtype.type(0)) * np.signbit(flat)
+    if same(array, seeded(array)):
+        return array.size / 4 + 16
+    starts = np.flatnonzero(np.diff(flat, prepend=np.nan) != 0)  # runs of one number are written once
+    return float(min(weights.sum(), 0.01 * weights.sum() + (weights[starts] + 2).sum()))
+
+
+FINEST = 64
+"""Arrays of so many numbers are changed one by one, larger ones in so many parts."""
+
+Pass = Callable[[Any, Traits], Iterator[Any]]
+
+_COLLECTIVE: tuple[Pass, ...] = (_simpler_settings_of_calls, _plain_calls, _smaller_calls, _rounder_calls)
+_OPTIMIZER: tuple[Pass, ...] = (
+    *(_plainer_run, _earlier_freeze, _shorter, _smaller_run, _simpler_settings, _rounder_run),
+)

@@ -8,7 +8,7 @@ from typing import Any
 LAWS = {
     "L1": "conservation", "L3": "Adam in the warm-up", "L4": "frozen variance", "L5": "one bit", "L6": "replicas",
     "L7": "equivariance", "L9": "exact resume, determinism", "C1": "scale", "C2": "sign", "C3": "unit of compression",
-    "C5": "bias correction", "C6": "dead coordinates", "C8": "NaN", "C9": "clipping",
+    "C5": "bias correction", "C6": "zero-variance coordinates", "C8": "NaN", "C9": "clipping",
 }  # fmt: skip
 """Columns of the table, with what they mean (docs/algorithm.md)."""
 

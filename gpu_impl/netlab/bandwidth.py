@@ -1,0 +1,27 @@
+"""Bandwidths as they are written: a number and its unit."""
+
+from __future__ import annotations
+
+UNITS = {"Gbit": 1e9, "Mbit": 1e6, "kbit": 1e3}
+
+
+def bits_per_second(text: str) -> float:
+    """A bandwidth as it is written, such as "100Mbit" or "2.5Gbit".
+
+    Raises:
+        ValueError: it is not written so, or not above 0.
+    """
+    unit = next((unit for unit in UNITS if text.endswith(unit)), "")
+    try:
+        value = float(text.removesuffix(unit)) * UNITS[unit]
+    except (KeyError, ValueError):
+        value = 0.0
+    if not 1e4 <= value <= 1e12:
+        raise ValueError(f"a bandwidth is a number and one of {', '.join(UNITS)}, such as 100Mbit; got {text!r}")
+    return value
+
+
+def in_words(bandwidth: float) -> str:
+    """The same, as it is written."""
+    unit = next((unit for unit, size in UNITS.items() if bandwidth >= size), "kbit")
+    return f"{bandwidth / UNITS[unit]:g}{unit}"

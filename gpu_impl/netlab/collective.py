@@ -1,0 +1,68 @@
+"""A collective as gloo carries it out: bytes, messages and rounds of one worker.
+
+gloo sends a message in three parts: the sender says that it is ready (48 bytes), the receiver says the same (48), and
+the data follows behind 48 bytes that say what it is. All workers send alike, so a message costs each of them
+3 * 48 bytes beside its data. (Counted on the links of the lab, to the byte: tests/gpu_impl/test_netlab.py.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import distributed as dist
+
+FRAMING = 3 * 48
+SEGMENT = 2**20
+"""Bytes of an all-reduce's message at most, and each worker's part of it is cut in two at least."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One call.
+
+    Attributes:
+        kind: "all-reduce", "all-gather" or "all-to-all".
+        size: bytes of the whole buffer on a worker: what is summed, what was gathered, or all rows.
+    """
+
+    kind: str
+    size: int
+
+    def data(self, n_workers: int) -> float:
+        """Bytes that a worker sends, mean over the workers: each part of the buffer but its own, once or twice."""
+        passes = 2 if self.kind == "all-reduce" else 1
+        return passes * (n_workers - 1) / n_workers * self.size
+
+    def rounds(self, n_workers: int) -> int:
+        """Messages that follow one another."""
+        return (n_workers - 1) * (2 if self.kind == "all-reduce" else 1)
+
+    def messages(self, n_workers: int) -> int:
+        """Messages that a worker sends."""
+        segments = 1
+        if self.kind == "all-gather":
+            segments = 2
+        elif self.kind == "all-reduce":
+            segments = max(2, math.ceil(math.ceil(self.size / SEGMENT) / n_workers))
+        return self.rounds(n_workers) * segments
+
+    def framing(self, n_workers: int) -> int:
+        """Bytes that a worker sends beside the data."""
+        return FRAMING * self.messages(n_workers)
+
+    def prepared(self, n_workers: int) -> Callable[[], object]:
+        """The call, in the default group, on memory of its own."""
+        if self.kind == "all-reduce":
+            return partial(dist.all_reduce, torch.zeros(math.ceil(self.size / 4)))
+        whole = torch.zeros(self.size, dtype=torch.uint8)
+        if self.kind == "all-to-all":
+            return partial(dist.all_to_all_single, torch.zeros_like(whole), whole)
+        return partial(all_gather, whole, torch.zeros(self.size // n_workers, dtype=torch.uint8))
+
+
+# torch 2.13 renamed all_gather_into_tensor and warns of the old name
+all_gather: Callable[..., object] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor

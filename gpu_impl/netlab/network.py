@@ -1,0 +1,142 @@
+r"""Hosts on a switch: namespaces, each with one link to a bridge in a namespace of its own, limited each way.
+
+    host 0 [eth0] --- [port0]\
+    host 1 [eth0] --- [port1]- bridge       no address, no route and no interface outside of these namespaces
+    host 2 [eth0] --- [port2]/
+
+A token bucket (``tbf``) at eth0 limits what a host sends, one at its port what it receives. Added latency (``netem``)
+is at the ports: once on the way from any host to any other. Hosts know each other's addresses from the start and speak
+IPv4 alone, so that nothing but what the workers send is on the links.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from gpu_impl.netlab.counters import HEADERS, Sent, sent_by, total
+from gpu_impl.netlab.namespaces import Namespaces, remove_leftovers
+from gpu_impl.netlab.tools import LabError, ip, tc, what_is_missing
+
+MTU = 1500
+INTERFACE = "eth0"
+SUBNET = "198.18.0.0/24"
+"""In the block that RFC 2544 sets aside for measuring networks."""
+CONGESTION = "reno"
+OFFLOAD = 2**14
+"""Bytes that the kernel may hand to a link at once, to be cut into frames. With its own 64 KiB a bucket must hold more
+than is fair; with one frame each, the machine is busy with frames."""
+BURST_SECONDS = 1e-3
+"""Tokens that a bucket holds: what a link may send at once after a pause, in seconds at its rate."""
+SMALLEST_BURST = OFFLOAD + 16 * HEADERS
+QUEUE_BYTES = 2**24
+"""What waits at a limit before frames are dropped: more than TCP sends unanswered, so that none are."""
+QUEUE_FRAMES = 100_000
+
+
+class Network:
+    """``n_hosts`` hosts; they are gone after :meth:`close`, and at the next start if this process is killed.
+
+    Args:
+        n_hosts: N, 1 to 254.
+        congestion: how TCP finds its rate: "reno", which all kernels have, or what this one has besides. On links that
+            drop nothing, Reno fills them. BBR, which some kernels take of themselves, does not: training pauses between
+            its exchanges, and BBR then believes the link to be slow.
+
+    Attributes:
+        hosts: names of their namespaces.
+
+    Raises:
+        LabError: it can't be built here; the message says what is missing.
+    """
+
+    def __init__(self, n_hosts: int, congestion: str = CONGESTION) -> None:
+        if reason := what_is_missing():
+            raise LabError(reason)
+        remove_leftovers()
+        self._namespaces = Namespaces(["switch", *(f"host{k}" for k in range(n_hosts))])
+        self.switch, *self.hosts = self._namespaces.names
+        self._limited = False
+        try:
+            self._link(congestion)
+        except BaseException:
+            self.close()
+            raise
+
+    def _link(self, congestion: str) -> None:
+        everyone = range(len(self.hosts))
+        lines = ["link add bridge0 type bridge", "link set bridge0 addrgenmode none up"]
+        for k, host in enumerate(self.hosts):
+            lines.append(f"link add port{k} type veth peer name {INTERFACE} address {_hardware(k)} netns {host}")
+            lines.append(f"link set port{k} mtu {MTU} gso_max_size {OFFLOAD} master bridge0 addrgenmode none up")
+        ip(self.switch, *lines)
+        for k, host in enumerate(self.hosts):
+            ip(
+                host,
+                "link set lo up",
+                f"link set {INTERFACE} mtu {MTU} gso_max_size {OFFLOAD} addrgenmode none up",
+                f"address add {_address(k)}/24 dev {INTERFACE} noprefixroute",
+                f"route add {SUBNET} dev {INTERFACE} congctl {congestion}",
+                *(f"neighbour add {_address(j)} lladdr {_hardware(j)} dev {INTERFACE}" for j in everyone if j != k),
+            )
+
+    def limit(self, bandwidth: float | None, latency: float = 0.0) -> None:
+        """Set all links, both ways.
+
+        Args:
+            bandwidth: bit/s of Ethernet frames; None takes the limit away.
+            latency: seconds that a frame takes longer from any host to any other.
+
+        Raises:
+            LabError: the kernel lacks what it takes.
+        """
+        ends = [(host, INTERFACE, 0.0) for host in self.hosts]
+        ends += [(self.switch, f"port{k}", latency) for k in range(len(self.hosts))]
+        for namespace, interface, delay in ends:
+            lines = [f"qdisc del dev {interface} root"] if self._limited else []
+            if bandwidth is not None:
+                burst = max(SMALLEST_BURST, round(bandwidth / 8 * BURST_SECONDS))
+                bucket = f"tbf rate {round(bandwidth)}bit burst {burst} limit {QUEUE_BYTES}"
+                lines.append(f"qdisc add dev {interface} root handle 1: {bucket}")
+            if delay:
+                place = "root" if bandwidth is None else "parent 1:1"
+                lines.append(f"qdisc add dev {interface} {place} netem delay {delay * 1e6:.0f}us limit {QUEUE_FRAMES}")
+            try:
+                tc(namespace, *lines)
+            except LabError as error:
+                raise LabError(_without_module(str(error), delay)) from None
+        self._limited = bandwidth is not None or latency > 0
+
+    def sent(self) -> list[Sent]:
+        """What each host has sent since the limits were set."""
+        return [sent_by(host, INTERFACE) for host in self.hosts]
+
+    def drops(self) -> int:
+        """Frames that the switch's queues have dropped since the limits were set."""
+        return total(sent_by(self.switch, f"port{k}") for k in range(len(self.hosts))).drops
+
+    def close(self) -> None:
+        """Remove every namespace, and with it links, limits and processes. Safe to call twice."""
+        self._namespaces.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _address(k: int) -> str:
+    return SUBNET.replace(".0/24", f".{k + 1}")
+
+
+def _hardware(k: int) -> str:
+    return f"02:00:00:00:00:{k + 1:02x}"
+
+
+def _without_module(said: str, delay: float) -> str:
+    """The kernel's "unknown" in words that help."""
+    if "unknown" not in said.lower():
+        return said
+    if delay:
+        return "added latency needs the kernel's `netem` (sch_netem), which is missing here: measure with --latency 0"
+    return "the network lab needs the kernel's token bucket `tbf` (sch_tbf), which is missing here"

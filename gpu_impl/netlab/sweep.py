@@ -1,0 +1,125 @@
+"""A sweep of the lab: every contestant at every number of workers, size, bandwidth and latency, one after another.
+
+A contestant takes its first steps on free links. At each point, steps without a network are measured before and after
+those on it, and the collectives of a step alone. What the calls of the workers send beside the steps (two barriers) is
+measured with no step between them, and taken off.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, product
+
+from gpu_impl.harness.worker_pool import WorkerPool
+from gpu_impl.netlab import worker
+from gpu_impl.netlab.bandwidth import in_words
+from gpu_impl.netlab.counters import Sent, total
+from gpu_impl.netlab.lab import lab
+from gpu_impl.netlab.network import Network
+from gpu_impl.netlab.plan import CHANGE, FEWEST, MOST, START, Plan
+from gpu_impl.netlab.point import Point
+
+SINGLE_STEPS = 3
+"""Of those without a network, before and after the others."""
+PATIENCE = 10.0
+"""How many times longer than planned the workers may take."""
+
+Report = Callable[[str, float], None]
+"""Told what is done next, and the seconds (as planned) that are done."""
+
+
+def sweep(plan: Plan, report: Report) -> Iterator[Point]:
+    """Every point of a plan, as soon as it is there.
+
+    Raises:
+        LabError: the lab can't be built here.
+        WorkerDiedError: a worker ended, or took far longer than planned.
+    """
+    longest = max(plan.expected(*one) for one in product(plan.contestants, plan.parameters, plan.bandwidths))
+    for n_workers in plan.workers:
+        report(f"N = {n_workers}: starting the workers", 0)
+        with lab(n_workers, timeout=60 + PATIENCE * longest, congestion=plan.congestion) as (network, pool):
+            pool.call(worker.ready)
+            report("", START)
+            for n_parameters, name in product(plan.parameters, plan.contestants):
+                report(f"N = {n_workers}, D = {n_parameters:,}, {name}: first steps", 0)
+                network.limit(None)
+                dim, calls = pool.call(worker.prepare, name, n_parameters, plan.batch)[0]
+                report("", CHANGE)
+                for latency, bandwidth in product(plan.latencies, plan.bandwidths):
+                    report(f"N = {n_workers}, D = {dim:,}, {name}, {in_words(bandwidth)}", 0)
+                    network.limit(bandwidth, latency)
+                    apart = _Apart(pool)
+                    apart.measure()
+                    times, cpu, sent, drops = _steps(network, pool, plan.seconds)
+                    exchange = _exchange(network, pool, len(times))
+                    apart.measure()
+                    yield Point(
+                        contestant=name,
+                        n_workers=n_workers,
+                        dim=dim,
+                        batch=plan.batch,
+                        bandwidth=bandwidth,
+                        latency=latency,
+                        step=statistics.median(times),
+                        low=_quantile(times, 0.2),
+                        high=_quantile(times, 0.8),
+                        exchange=exchange,
+                        silent=statistics.median(apart.silent),
+                        compute=statistics.median(apart.alone),
+                        cpu=cpu,
+                        wire_bytes=sent.bytes / n_workers / len(times),
+                        payload_bytes=sent.payload / n_workers / len(times),
+                        call_bytes=sum(call.data(n_workers) + call.framing(n_workers) for call in calls),
+                        framing=sum(call.framing(n_workers) for call in calls),
+                        rounds=sum(call.rounds(n_workers) for call in calls),
+                        drops=drops,
+                        n_steps=len(times),
+                        load=os.getloadavg()[0],
+                    )
+                    report("", plan.expected(name, n_parameters, bandwidth))
+
+
+class _Apart:
+    """Seconds of steps that need no network, on the slowest worker."""
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
+        self.silent: list[float] = []
+        self.alone: list[float] = []
+
+    def measure(self) -> None:
+        """Some of each."""
+        for which, times in ((worker.ALONE, self.alone), (worker.SILENT, self.silent)):
+            together = zip(*self._pool.call(worker.single_steps, which, SINGLE_STEPS), strict=True)
+            times += [max(one.ended[0] - one.began for one in row) for row in together]
+
+
+def _steps(network: Network, pool: WorkerPool, seconds: float) -> tuple[list[float], float, Sent, int]:
+    """Seconds of each step, processor seconds of one, all that was sent in all of them, frames dropped."""
+    first, _, _ = _counted(network, pool, worker.NETWORK, 1)
+    n_steps = min(MOST, max(FEWEST, round(seconds / first[0])))
+    times, cpu, sent = _counted(network, pool, worker.NETWORK, n_steps)
+    _, _, beside = _counted(network, pool, worker.NETWORK, 0)
+    return times, cpu / n_steps, sent - beside, network.drops() + sent.drops
+
+
+def _exchange(network: Network, pool: WorkerPool, n_steps: int) -> float:
+    """Median seconds of a step's collectives."""
+    return statistics.median(_counted(network, pool, worker.EXCHANGE, n_steps)[0])
+
+
+def _counted(network: Network, pool: WorkerPool, which: str, n_steps: int) -> tuple[list[float], float, Sent]:
+    """Seconds of each step, processor seconds of all of a worker's, all that was sent."""
+    before = total(network.sent())
+    found = pool.call(worker.steps, which, n_steps)
+    sent = total(network.sent()) - before
+    ends = [max(one.began for one in found), *(max(row) for row in zip(*(one.ended for one in found), strict=True))]
+    times = [end - begin for begin, end in pairwise(ends)]
+    return times, statistics.mean(one.cpu_seconds for one in found), sent
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[round(share * (len(values) - 1))]

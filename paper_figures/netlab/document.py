@@ -1,0 +1,43 @@
+"""The tables of docs/netlab.md, from a committed result: ``python -m paper_figures.netlab.document FILE``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import gpu_impl
+from gpu_impl.netlab.bandwidth import in_words
+from gpu_impl.netlab.contestants import CONTESTANTS
+from gpu_impl.netlab.point import Point
+from paper_figures.netlab.tables import COLUMNS, cells, in_short, model_in_words, models
+
+RESULTS = Path(gpu_impl.__file__).parent / "netlab" / "results"
+
+
+def points_of(file: Path) -> list[Point]:
+    """The points of a file that ``onebit netlab --json`` has written."""
+    names = {field.name for field in fields(Point)}
+    rows = json.loads(file.read_text(encoding="utf-8"))["points"]
+    return [Point(**{name: value for name, value in row.items() if name in names}) for row in rows]
+
+
+def tables(points: Sequence[Point]) -> str:
+    """The lowest bandwidth in full, the step at all of them, and the model's errors, as markdown."""
+    lowest = min(point.bandwidth for point in points)
+    slow = [point for point in points if point.bandwidth == lowest]
+    lines = [f"| {in_words(lowest)}, ms | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
+    lines += [f"| {CONTESTANTS[point.contestant].title} | {' | '.join(cells(point, slow))} |" for point in slow]
+    bandwidths = sorted({point.bandwidth for point in points})
+    lines += ["", f"| step, ms | {' | '.join(map(in_words, bandwidths))} |", "|---" * (len(bandwidths) + 1) + "|"]
+    for name in dict.fromkeys(point.contestant for point in points):
+        steps = {point.bandwidth: point.step for point in points if point.contestant == name}
+        row = [in_short(1e3 * steps[bandwidth]) for bandwidth in bandwidths]
+        lines.append(f"| {CONTESTANTS[name].title} | {' | '.join(row)} |")
+    return "\n".join([*lines, "", *(model_in_words(model, points) for model in models(points))]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(tables(points_of(Path(sys.argv[1]))))

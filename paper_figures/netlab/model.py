@@ -1,0 +1,117 @@
+"""The time model of T10b on the lab's links: two numbers fitted on a few points, every other point predicted.
+
+    step = silent + bytes / effective bandwidth + rounds * (round + latency)
+    1 / effective bandwidth = 8/B * 1514/1448 + host
+
+``silent`` is what the contestant takes without a network, measured; bytes are the formula's; B is the link's bit/s, of
+which every full frame of 1514 bytes carries 1448 of payload. Fitted are ``host``, seconds that this machine spends on a
+byte however fast the link is, and ``round``, seconds of a round of messages that carry next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+from scipy.optimize import nnls
+
+from gpu_impl.netlab.counters import ETHERNET, HEADERS
+from gpu_impl.netlab.network import MTU
+from gpu_impl.netlab.point import Point
+from paper_figures.netlab.volumes import all_reduce_bytes, formula_bytes
+from theory.theorems.time_model import step_time
+
+FRAME = MTU + ETHERNET
+OVERHEAD = FRAME / (FRAME - HEADERS)
+"""Bytes of full frames over those of the payload in them. Acknowledgements without payload come on top."""
+
+FITTED = {"ddp", "1-bit"}
+"""Who sends most, and who sends least; the model knows of no overlap, and the latter has none."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The lab with one number of workers, as the model sees it.
+
+    Attributes:
+        n_workers: N.
+        host: seconds a byte.
+        round: seconds a round.
+        fitted: the points that the two numbers come from.
+    """
+
+    n_workers: int
+    host: float
+    round: float
+    fitted: tuple[Point, ...]
+
+    def step(self, point: Point) -> float:
+        """Seconds of a step as T10b predicts them, from the point's ``silent`` and nothing else that was timed."""
+        return step_time(
+            point.silent,
+            point.dim,
+            point.n_workers,
+            bandwidth=1 / (per_byte(point) + self.host),
+            bits=32 * formula_bytes(point) / all_reduce_bytes(point.dim, point.n_workers, 32),
+            latency=(self.round + point.latency) * point.rounds / (2 * (point.n_workers - 1)),
+        )
+
+    def error(self, point: Point) -> float:
+        """Predicted over measured, less 1."""
+        return self.step(point) / point.step - 1
+
+
+def per_byte(point: Point) -> float:
+    """Seconds that the point's link needs for a byte of payload in full frames."""
+    return 8 / point.bandwidth * OVERHEAD
+
+
+def fit(points: Sequence[Point]) -> Model | None:
+    """The two numbers, by least squares of the relative error; None where that leaves no point to predict.
+
+    Fitted on the lowest and the highest bandwidth of the contestants in FITTED, all of one N.
+    """
+    ends = {min(point.bandwidth for point in points), max(point.bandwidth for point in points)}
+    who = FITTED & {point.contestant for point in points} or {points[0].contestant}
+    chosen = [point for point in points if point.bandwidth in ends and point.contestant in who]
+    if len(chosen) == len(points) or len(chosen) < 2:
+        return None
+    rows = [[formula_bytes(point) / point.step, point.rounds / point.step] for point in chosen]
+    rest = [
+        (point.wire - formula_bytes(point) * per_byte(point) - point.rounds * point.latency) / point.step
+        for point in chosen
+    ]
+    host, each_round = nnls(np.array(rows), np.array(rest))[0]
+    return Model(points[0].n_workers, float(host), float(each_round), tuple(chosen))
+
+
+def measured_crossover(base: Sequence[Point], other: Sequence[Point]) -> float | None:
+    """The bandwidth up to which ``other`` is the faster: between two measured ones, on a logarithmic scale.
+
+    Args:
+        base: points of one contestant, by bandwidth.
+        other: of another one, at the same bandwidths.
+
+    Returns:
+        bit/s; None where the same one is faster at all of them.
+    """
+    gaps = [(one.bandwidth, two.step - one.step) for one, two in zip(base, other, strict=True)]
+    for (slow, before), (fast, after) in pairwise(gaps):
+        if before < 0 <= after:
+            share = before / (before - after)
+            return float(np.exp(np.log(slow) + share * (np.log(fast) - np.log(slow))))
+    return None
+
+
+def predicted_crossover(model: Model, base: Sequence[Point], other: Sequence[Point]) -> float | None:
+    """The bandwidth up to which the model has ``other`` faster; infinite if it always is, None if it never is."""
+    silent = median(point.silent for point in other) - median(point.silent for point in base)
+    saved = formula_bytes(base[0]) - formula_bytes(other[0])
+    costs = silent + (other[0].rounds - base[0].rounds) * (model.round + base[0].latency)
+    if saved <= 0:
+        return None
+    per_byte_at_crossover = costs / saved - model.host
+    return 8 * OVERHEAD / per_byte_at_crossover if per_byte_at_crossover > 0 else float("inf")

@@ -1,0 +1,149 @@
+"""What ``onebit netlab`` prints: a table for each kind of link, the model's errors, the crossovers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.box import SIMPLE
+from rich.table import Column, Table
+
+from gpu_impl.netlab.bandwidth import in_words
+from gpu_impl.netlab.point import Point
+from paper_figures.netlab.model import Model, fit, measured_crossover, predicted_crossover
+from paper_figures.netlab.volumes import formula_bytes
+
+BASES = ("ddp", "ddp-fp16")
+"""Whom the others are compared with."""
+COLUMNS = (
+    "samples/s", "step", "compute", "compression", "wire", "most", "exchange", "line", "MB", "law", "step x",
+    "exchange x",
+)  # fmt: skip
+LEGEND = (
+    "exchange: the collectives alone; line: what the frames take at the link's rate; law: how far the bytes are from "
+    "the formula; x: times faster than ddp"
+)
+
+
+def tables(points: Sequence[Point]) -> Iterable[Table]:
+    """One for each N, D, latency and bandwidth."""
+    for (n_workers, dim, latency, bandwidth), group in _grouped(points, "n_workers", "dim", "latency", "bandwidth"):
+        delay = f", {latency * 1e3:g} ms" if latency else ""
+        yield _table(group, f"{in_words(bandwidth)}{delay}, N = {n_workers}, D = {dim:,}")
+
+
+def _table(points: Sequence[Point], title: str) -> Table:
+    table = Table(Column("", no_wrap=True), *COLUMNS, title=title, caption=f"times in ms; {LEGEND}", box=SIMPLE)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for point in points:
+        table.add_row(point.contestant, *cells(point, points))
+    return table
+
+
+def cells(point: Point, points: Sequence[Point]) -> list[str]:
+    """A row of a table: COLUMNS of a point, among the points of the same link."""
+    times = (point.step, point.compute, point.compression, point.wire)
+    base = next((other for other in points if other.contestant == BASES[0]), None)
+    return [
+        in_short(point.samples_per_second),
+        *(in_short(1e3 * time) for time in times),
+        point.dominant,
+        in_short(1e3 * point.exchange),
+        in_short(1e3 * point.line),
+        f"{point.payload_bytes / 1e6:,.3f}",
+        f"{100 * (point.payload_bytes / formula_bytes(point) - 1):+.2f}%",
+        "" if base is None else in_short(base.step / point.step),
+        "" if base is None else in_short(base.exchange / point.exchange),
+    ]
+
+
+def in_short(value: float) -> str:
+    """Three digits, or all of a large one."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def models(points: Sequence[Point]) -> list[Model]:
+    """The fitted model for each N where there is enough to fit and something left to predict."""
+    return [model for _, group in _grouped(points, "n_workers") if (model := fit(group)) is not None]
+
+
+def model_in_words(model: Model, points: Sequence[Point]) -> str:
+    """The fitted numbers, and how far off the points are that they were not fitted to."""
+    errors = sorted(abs(model.error(point)) for point in tested(model, points))
+    middle = errors[len(errors) // 2]
+    return (
+        f"time model (T10b), N = {model.n_workers}: fitted on {len(model.fitted)} points: {1e9 * model.host:.2f} ns a "
+        f"byte on this machine, {1e3 * model.round:.2f} ms a round; {len(errors)} other points predicted: error of the "
+        f"step {100 * middle:.0f} % (median), {100 * errors[-1]:.0f} % (worst)"
+    )
+
+
+def as_row(model: Model, points: Sequence[Point]) -> dict[str, object]:
+    """The same for a file, with the error of every point that was predicted."""
+    errors = [
+        {"contestant": point.contestant, "dim": point.dim, "bandwidth": point.bandwidth, "error": model.error(point)}
+        for point in tested(model, points)
+    ]
+    return {
+        "n_workers": model.n_workers,
+        "host_seconds_per_byte": model.host,
+        "seconds_per_round": model.round,
+        "fitted": [[point.contestant, point.dim, point.bandwidth] for point in model.fitted],
+        "predicted": errors,
+    }
+
+
+def tested(model: Model, points: Sequence[Point]) -> list[Point]:
+    """The points of the model's N that it was not fitted to."""
+    return [point for point in points if point.n_workers == model.n_workers and point not in model.fitted]
+
+
+def crossovers(points: Sequence[Point]) -> list[dict[str, object]]:
+    """Up to which bandwidth each 1-bit contestant is faster than each base: measured and predicted, bit/s."""
+    known = {model.n_workers: model for model in models(points)}
+    rows: list[dict[str, object]] = []
+    for (n_workers, dim, latency), group in _grouped(points, "n_workers", "dim", "latency"):
+        runs = {name: sorted(run, key=lambda point: point.bandwidth) for (name,), run in _grouped(group, "contestant")}
+        for base in (name for name in BASES if name in runs):
+            for name in (name for name in runs if name.startswith("1-bit")):
+                slowest, fastest = (runs[name][k].step < runs[base][k].step for k in (0, -1))
+                model = known.get(n_workers)
+                rows.append({
+                    "n_workers": n_workers, "dim": dim, "latency": latency, "base": base, "contestant": name,
+                    "faster_at_lowest": slowest, "faster_at_highest": fastest,
+                    "measured": measured_crossover(runs[base], runs[name]),
+                    "predicted": None if model is None else predicted_crossover(model, runs[base], runs[name]),
+                })  # fmt: skip
+    return rows
+
+
+def crossover_in_words(row: dict[str, object]) -> str:
+    """One of them."""
+    found, predicted = row["measured"], row["predicted"]
+    if isinstance(found, float):
+        measured = f"up to {in_words(float(f'{found:.2g}'))}"
+    else:
+        measured = {
+            (True, True): "at every measured bandwidth",
+            (False, False): "at no measured bandwidth",
+        }.get((bool(row["faster_at_lowest"]), bool(row["faster_at_highest"])), "at the higher bandwidths only")
+    if predicted is None:
+        told = "no prediction"
+    elif predicted == float("inf"):
+        told = "at every bandwidth"
+    else:
+        told = f"up to {in_words(float(f'{predicted:.2g}'))}"
+    where = f"N = {row['n_workers']}, D = {row['dim']:,}"
+    return f"{where}: {row['contestant']} is faster than {row['base']} {measured}; predicted: {told}"
+
+
+def _grouped(points: Sequence[Point], *names: str) -> list[tuple[tuple, list[Point]]]:
+    """The points by the values of these fields, in the order in which they first occur."""
+
+    def key(point: Point) -> tuple:
+        return tuple(getattr(point, name) for name in names)
+
+    order = {value: place for place, value in enumerate(dict.fromkeys(map(key, points)))}
+    ordered = sorted(points, key=lambda point: order[key(point)])
+    return [(value, list(group)) for value, group in groupby(ordered, key)]

@@ -1,0 +1,55 @@
+"""What each contestant of the network lab sends in a step, by the formulas of ``theory``: T10d, T10e and the ring's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+from gpu_impl.netlab.contestants import POWER_SGD_RANK, SCALE_BLOCK
+from gpu_impl.netlab.layers import LAYERS, width_for
+from gpu_impl.netlab.point import Point
+from theory.theorems.communication_volume import wire_bytes
+from theory.theorems.time_model import step_time
+
+TOLERANCE = 0.03
+"""Share by which the payload may differ from the formula: the aim that the lab was built for."""
+
+
+def formula_bytes(point: Point) -> float:
+    """Bytes of a worker and step, mean over the workers, without any framing."""
+    return FORMULAS[point.contestant](point.dim, point.n_workers)
+
+
+def agrees(point: Point) -> bool:
+    """Whether what was counted on the links is what the formula says, and the framing of gloo's messages."""
+    formula = formula_bytes(point)
+    return abs(point.payload_bytes - point.framing - formula) <= TOLERANCE * formula
+
+
+def all_reduce_bytes(numbers: int, n_workers: int, bits: float) -> float:
+    """Of a ring over ``numbers`` numbers: the time of T10b at one byte a second, without computation."""
+    return step_time(0.0, numbers, n_workers, bandwidth=1.0, bits=bits)
+
+
+def _power_sgd(dim: int, n_workers: int) -> float:
+    """Of each square matrix of width w, P and Q of (w, rank); biases as they are (Vogels et al. 2019)."""
+    width = width_for(dim)
+    return all_reduce_bytes(LAYERS * (2 * POWER_SGD_RANK + 1) * width, n_workers, 32)
+
+
+def _one_scale_a_chunk(dim: int, n_workers: int) -> float:
+    return wire_bytes(dim, n_workers, n_blocks=n_workers)
+
+
+FORMULAS: dict[str, Callable[[int, int], float]] = {
+    "ddp": lambda dim, n_workers: all_reduce_bytes(dim, n_workers, 32),
+    "ddp-fp16": lambda dim, n_workers: all_reduce_bytes(dim, n_workers, 16),
+    "ddp-bf16": lambda dim, n_workers: all_reduce_bytes(dim, n_workers, 16),
+    "powersgd": _power_sgd,
+    "warm-up": lambda dim, n_workers: all_reduce_bytes(dim, n_workers, 32),
+    "1-bit": _one_scale_a_chunk,
+    "1-bit-update": _one_scale_a_chunk,
+    "1-bit-blocks": lambda dim, n_workers: wire_bytes(dim, n_workers, n_blocks=ceil(dim / SCALE_BLOCK)),
+    "1-bit-hook": _one_scale_a_chunk,
+}
+"""By the names of ``gpu_impl.netlab.contestants.CONTESTANTS``."""

@@ -1,0 +1,289 @@
+"""The network lab: what it counts on real links, what it needs, and that nothing of it is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import onebit_command
+from gpu_impl.netlab import namespaces, tools
+from gpu_impl.netlab.bandwidth import bits_per_second, in_words
+from gpu_impl.netlab.contestants import CONTESTANTS
+from gpu_impl.netlab.counters import HEADERS, Sent
+from gpu_impl.netlab.namespaces import MADE, PREFIX, RECORDS, Namespaces, processes_in, remove_leftovers, started_at
+from gpu_impl.netlab.network import Network
+from gpu_impl.netlab.tools import LabError, ip, what_is_missing
+
+pytestmark = pytest.mark.xdist_group("netlab")
+needs_lab = pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())
+
+OPTIONS = 40 - 12
+"""Bytes that TCP's options may take in a frame beside the timestamps: selective acknowledgements, after reordering."""
+ROOT = Path(__file__).parents[2]
+RUN = ["netlab", "--workers", "2", "--parameters", "100000", "--seconds", "0.1"]
+
+
+def own_records():
+    return [file for file in RECORDS.glob("*.json") if json.loads(file.read_text())["pid"] == os.getpid()]
+
+
+# --- what it counts ---
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    """The smallest useful lab: two workers, two bandwidths."""
+    if reason := what_is_missing():
+        pytest.skip(reason)
+    file = tmp_path_factory.mktemp("netlab") / "lab.json"
+    names = ["ddp-fp16", "warm-up", "1-bit", "1-bit-blocks"]
+    chosen = [word for name in names for word in ("--contestants", name)]
+    bandwidths = ["--bandwidth", "1Gbit", "--bandwidth", "200Mbit"]
+    assert onebit_command.run([*RUN, *bandwidths, *chosen, "--json", str(file)]) == 0
+    found = json.loads(file.read_text())
+    assert found["environment"]["torch"]
+    assert [(row["contestant"], row["bandwidth"]) for row in found["points"]] == [
+        (name, bandwidth) for name in names for bandwidth in (2e8, 1e9)
+    ]
+    return found["points"]
+
+
+def test_what_the_links_carry_is_what_the_collectives_send_to_the_byte(points):
+    """All but TCP's options, which an undisturbed link never needs."""
+    for row in points:
+        frames = (row["wire_bytes"] - row["payload_bytes"]) / HEADERS
+        assert 0 <= row["payload_bytes"] - row["call_bytes"] <= OPTIONS * frames, row
+        assert row["drops"] == 0
+    assert any(row["payload_bytes"] == row["call_bytes"] for row in points)
+
+
+def test_the_times_add_up(points):
+    for row in points:
+        assert row["wire"] + row["silent"] == pytest.approx(row["step"], rel=1e-12)
+        assert row["compute"] + row["compression"] == pytest.approx(row["silent"], rel=1e-12)
+        assert row["samples_per_second"] == pytest.approx(2 * row["batch"] / row["step"], rel=1e-12)
+
+
+def test_a_link_carries_no_more_than_its_bandwidth(points):
+    """What passes at once after a pause is at most what the buckets at both ends of a link hold."""
+    for row in points:
+        if row["contestant"] == "warm-up":
+            bucket = max(row["bandwidth"] / 8 * 1e-3, 2**14 + 16 * HEADERS)
+            assert row["high"] >= (row["wire_bytes"] - 2 * bucket) * 8 / row["bandwidth"]
+
+
+@needs_lab
+def test_nothing_of_the_lab_is_left(points):
+    assert own_records() == []
+    assert not [name for name in os.listdir(MADE) if name.startswith(PREFIX) and not recorded(name)]
+
+
+def recorded(name):
+    """Whether another lab has it, which may run beside this test."""
+    return any(name in file.read_text() for file in RECORDS.glob("*.json"))
+
+
+def test_payload_is_what_the_headers_leave():
+    sent = Sent(1000, 4, 1) - Sent(200, 2, 1) + Sent(0, 1, 0)
+    assert (sent.bytes, sent.frames, sent.drops, sent.payload) == (800, 3, 0, 800 - 3 * 66)
+
+
+@pytest.mark.parametrize(("text", "value"), [("100Mbit", 1e8), ("2.5Gbit", 2.5e9), ("64kbit", 64e3)])
+def test_bandwidths_are_read_and_written(text, value):
+    assert bits_per_second(text) == value
+    assert in_words(value) == text
+
+
+@pytest.mark.parametrize("text", ["", "100", "Mbit", "-1Mbit", "0Gbit", "nanMbit", "1e99Gbit", "100MB"])
+def test_what_is_no_bandwidth_is_refused(text):
+    with pytest.raises(ValueError, match="a bandwidth is a number and one of Gbit, Mbit, kbit"):
+        bits_per_second(text)
+
+
+# --- what is left behind ---
+
+PROGRAM = """
+import sys, time
+from gpu_impl.netlab import lab as module
+if __name__ == "__main__":
+    with module.lab(2) as (network, pool):
+        pool.call(time.sleep, 0)
+        print(" ".join(str(process.pid) for process in pool.processes), network.switch, *network.hosts, flush=True)
+        pool.call(time.sleep, 60)
+"""
+
+
+def started(tmp_path):
+    """A lab in a process of its own, whose workers are busy; the process, the workers' pids, the namespaces."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    first, second, *names = process.stdout.readline().split()
+    assert len(names) == 3
+    return process, [int(first), int(second)], names
+
+
+def wait_until(true, seconds=20):
+    end = time.monotonic() + seconds
+    while not (done := true()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return done
+
+
+def is_running(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@needs_lab
+def test_after_a_kill_the_workers_end_and_the_next_start_removes_the_rest(tmp_path):
+    process, pids, names = started(tmp_path)
+    assert all(processes_in(name) for name in names[1:])
+    assert remove_leftovers() == []  # it runs: hands off
+    process.kill()
+    process.wait()
+    assert wait_until(lambda: not any(map(is_running, pids)))
+    assert all((MADE / name).exists() for name in names)
+    with Network(2):
+        assert not any((MADE / name).exists() for name in names)
+    assert not any(names[0] in file.read_text() for file in RECORDS.glob("*.json"))
+    process.communicate()
+
+
+@needs_lab
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_remove_it(tmp_path, number):
+    process, pids, names = started(tmp_path)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert wait_until(lambda: not any(map(is_running, pids)))
+    assert not any((MADE / name).exists() for name in names)
+
+
+@needs_lab
+def test_processes_in_a_namespace_are_ended_with_it():
+    made = Namespaces(["a"])
+    sleeper = subprocess.Popen(["ip", "netns", "exec", made.names[0], "sleep", "60"])
+    assert wait_until(lambda: sleeper.pid in processes_in(made.names[0]))
+    made.remove()
+    assert sleeper.wait(timeout=5) == -signal.SIGKILL
+    assert not (MADE / made.names[0]).exists()
+    made.remove()
+
+
+@needs_lab
+def test_only_what_is_ours_is_removed(tmp_path, monkeypatch):
+    """Not a namespace of ours without a record, not another's in a record, not those of a process that runs."""
+    monkeypatch.setattr(namespaces, "RECORDS", tmp_path)
+    number = os.getpid()
+    stranger, unrecorded, leftover, alive = (
+        f"{start}{number}" for start in ("kept-", PREFIX, f"{PREFIX}x", f"{PREFIX}y")
+    )
+    everything = [stranger, unrecorded, leftover, alive]
+    ip(None, *(f"netns add {name}" for name in everything))
+    try:
+        gone, here = {"pid": 2**22 + 1, "started": 1}, {"pid": number, "started": started_at(number)}
+        record(tmp_path, "gone", gone, [stranger, leftover])
+        record(tmp_path, "here", here, [alive])
+        (tmp_path / f"{PREFIX}broken.json").write_text("{")
+        assert remove_leftovers() == [leftover]
+        assert [name for name in everything if (MADE / name).exists()] == [stranger, unrecorded, alive]
+        record(tmp_path, "here", {"pid": number, "started": 1}, [alive])  # another process had this number
+        assert remove_leftovers() == [alive]
+    finally:
+        for name in everything:
+            with suppress(LabError):
+                ip(None, f"netns delete {name}")
+
+
+def record(folder, name, owner, names):
+    (folder / f"{PREFIX}{name}.json").write_text(json.dumps(owner | {"namespaces": names}))
+
+
+@needs_lab
+def test_half_a_network_is_removed(monkeypatch):
+    made = []
+
+    def fails(self, congestion):
+        made.extend([self.switch, *self.hosts])
+        raise LabError("no more")
+
+    monkeypatch.setattr(Network, "_link", fails)
+    with pytest.raises(LabError, match="no more"):
+        Network(2)
+    assert len(made) == 3
+    assert not any((MADE / name).exists() for name in made)
+    assert own_records() == []
+
+
+# --- what it needs ---
+
+
+def said(capsys):
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1
+    return err
+
+
+def test_without_root_one_sentence_and_exit_3(monkeypatch, capsys):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert onebit_command.run(RUN) == 3
+    assert "only root may" in said(capsys)
+
+
+@pytest.mark.parametrize("tool", ["ip", "tc"])
+def test_without_a_tool_one_sentence_and_exit_3(monkeypatch, capsys, tool):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None if name == tool else f"/sbin/{name}")
+    assert onebit_command.run(RUN) == 3
+    assert f"the command `{tool}`: on Debian, apt-get install iproute2" in said(capsys)
+
+
+@needs_lab
+@pytest.mark.parametrize(("options", "module"), [([], "tbf"), (["--latency", "5"], "netem")])
+def test_without_a_module_of_the_kernel_one_sentence_and_exit_3(monkeypatch, capsys, tmp_path, options, module):
+    """A ``tc`` that says what the real one says where the kernel has no such queue."""
+    real = tools.shutil.which("tc")
+    fake = tmp_path / "tc"
+    fake.write_text(
+        "#!/bin/sh\nlines=$(cat)\n"
+        f'case "$lines" in *" {module} "*) echo "Error: Specified qdisc kind is unknown." >&2; exit 1;; esac\n'
+        f'[ -z "$lines" ] || lines="$lines\n"\nprintf %s "$lines" | exec {real} "$@"\n'
+    )
+    fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert onebit_command.run([*RUN, "--contestants", "1-bit", "--bandwidth", "1Gbit", *options]) == 3
+    assert f"`{module}` (sch_{module}), which is missing" in said(capsys)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--bandwidth", "fast"], "--bandwidth: a bandwidth is a number"),
+        (["--workers", "1"], "--workers must lie in 2..64, got 1"),
+        (["--parameters", "10"], "--parameters must be at least 100000, got 10"),
+        (["--latency", "-1"], "--latency must lie in 0..1000 ms, got -1"),
+        (["--contestants", "sgd"], f"--contestants must be one of {', '.join(CONTESTANTS)}; got 'sgd'"),
+        (["--batch", "0"], "Invalid value for '--batch'"),
+        (["--seconds", "0"], "Invalid value for '--seconds'"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_2(capsys, options, says):
+    assert onebit_command.run(["netlab", *options]) == 2
+    assert says in said(capsys)

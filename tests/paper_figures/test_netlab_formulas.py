@@ -1,0 +1,135 @@
+"""The network lab beside the theory: volumes, the fitted model, crossovers; on made-up points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpu_impl.netlab.contestants import CONTESTANTS
+from gpu_impl.netlab.point import Point
+from paper_figures.netlab.model import OVERHEAD, fit, measured_crossover, per_byte, predicted_crossover
+from paper_figures.netlab.tables import crossover_in_words, crossovers, model_in_words, tables
+from paper_figures.netlab.volumes import FORMULAS, agrees, formula_bytes
+
+BANDWIDTHS = (1e8, 1e9, 1e10)
+HOST, ROUND = 2e-9, 3e-4
+SILENT = {"ddp": 0.010, "1-bit": 0.050}
+ROUNDS = {"ddp": 12, "1-bit": 9}
+
+
+def point(name, bandwidth, **changes):
+    """A point that obeys the model exactly."""
+    blank = Point(
+        contestant=name, n_workers=4, dim=1_000_000, batch=8, bandwidth=bandwidth, latency=0.0, step=1.0, low=1.0,
+        high=1.0, exchange=0.1, silent=SILENT[name], compute=0.01, cpu=0.01, wire_bytes=0.0, payload_bytes=0.0,
+        call_bytes=0.0, framing=4000, rounds=ROUNDS[name], drops=0, n_steps=3, load=1.0,
+    )  # fmt: skip
+    volume = formula_bytes(blank)
+    step = blank.silent + volume * (8 / bandwidth * OVERHEAD + HOST) + blank.rounds * ROUND
+    made = replace(blank, step=step, payload_bytes=volume + 4000, wire_bytes=OVERHEAD * (volume + 4000))
+    return replace(made, **changes)
+
+
+def points():
+    return [point(name, bandwidth) for name in ("ddp", "1-bit") for bandwidth in BANDWIDTHS]
+
+
+def test_each_contestant_has_a_formula():
+    assert list(FORMULAS) == list(CONTESTANTS)
+
+
+def test_the_formulas_are_bits_a_parameter_over_the_ring():
+    """And what scales add: 4 bytes for each chunk, or block, each way; and what PowerSGD's factors are."""
+    ring = 2 * 3 / 4
+    dim, width = 8 * 1118 * 1119, 1118
+    exact = {
+        "ddp": ring * 4 * dim, "ddp-fp16": ring * 2 * dim, "ddp-bf16": ring * 2 * dim, "warm-up": ring * 4 * dim,
+        "1-bit": ring * (dim / 8 + 16), "1-bit-update": ring * (dim / 8 + 16), "1-bit-hook": ring * (dim / 8 + 16),
+        "1-bit-blocks": ring * (dim / 8 + 4 * -(-dim // 256)), "powersgd": ring * 4 * 8 * 3 * width,
+    }  # fmt: skip
+    for name, value in exact.items():
+        assert FORMULAS[name](dim, 4) == pytest.approx(value, rel=1e-12), name
+
+
+def test_the_bytes_may_differ_by_three_hundredths():
+    good = point("1-bit", 1e8)
+    assert agrees(good)
+    volume = formula_bytes(good)
+    for share, agree in ((0.9701, True), (1.0299, True), (0.9699, False), (1.0301, False)):
+        assert agrees(replace(good, payload_bytes=share * volume + 4000)) == agree
+
+
+def test_the_model_finds_the_numbers_that_made_the_points():
+    model = fit(points())
+    assert model is not None
+    assert model.host == pytest.approx(HOST, rel=1e-9)
+    assert model.round == pytest.approx(ROUND, rel=1e-9)
+    assert {(one.contestant, one.bandwidth) for one in model.fitted} == {
+        (name, bandwidth) for name in ("ddp", "1-bit") for bandwidth in (1e8, 1e10)
+    }
+    predicted = [one for one in points() if one not in model.fitted]
+    assert len(predicted) == 2
+    for one in predicted:
+        assert model.error(one) == pytest.approx(0, abs=1e-9)
+        assert model.error(replace(one, step=one.step / 2)) == pytest.approx(1, rel=1e-9)
+    assert "2 other points predicted: error of the step 0 % (median), 0 % (worst)" in model_in_words(model, points())
+
+
+def test_added_latency_is_no_part_of_what_is_fitted():
+    slower = [replace(one, latency=0.01, step=one.step + 0.01 * one.rounds) for one in points()]
+    model = fit(slower)
+    assert model is not None
+    assert model.round == pytest.approx(ROUND, rel=1e-9)
+    assert model.error(slower[1]) == pytest.approx(0, abs=1e-9)
+
+
+def test_where_nothing_is_left_to_predict_there_is_no_model():
+    assert fit([point("ddp", 1e8), point("ddp", 1e9)]) is None
+    assert fit([point("ddp", 1e8)]) is None
+
+
+def test_the_crossover_is_where_both_take_the_same_time():
+    model = fit(points())
+    assert model is not None
+    base, other = points()[:3], points()[3:]
+    found = predicted_crossover(model, base, other)
+    assert found is not None
+    ddp, one_bit = (model.step(point(name, found)) for name in ("ddp", "1-bit"))
+    assert ddp == pytest.approx(one_bit, rel=1e-9)
+    measured = measured_crossover(base, other)
+    assert measured is not None
+    assert 1e9 < measured < 1e10  # between the two where the sign changes
+    assert 1e9 < found < 1e10
+
+
+def test_who_is_always_or_never_faster_has_no_crossover():
+    model = fit(points())
+    assert model is not None
+    base, other = points()[:3], points()[3:]
+    cheap = [replace(one, silent=0.001, step=one.step - 0.049) for one in other]
+    assert predicted_crossover(model, base, cheap) == float("inf")
+    assert measured_crossover(base, cheap) is None
+    assert predicted_crossover(model, other, base) is None  # ddp sends more: it never becomes faster on slow links
+
+
+def test_it_is_told_in_words():
+    rows = crossovers(points())
+    assert [(row["base"], row["contestant"]) for row in rows] == [("ddp", "1-bit")]
+    told = crossover_in_words(rows[0])
+    assert told.startswith("N = 4, D = 1,000,000: 1-bit is faster than ddp up to ")
+    assert told.count("Gbit") == 2
+    assert [table.title for table in tables(points())] == [
+        f"{bandwidth}, N = 4, D = 1,000,000" for bandwidth in ("100Mbit", "1Gbit", "10Gbit")
+    ]
+
+
+def test_what_most_of_a_step_is():
+    one = point("1-bit", 1e8)
+    assert one.wire == one.step - one.silent
+    assert (one.silent, one.compute, one.compression) == (0.05, 0.01, pytest.approx(0.04))
+    assert point("ddp", 1e8).dominant == "wire"
+    assert one.dominant == "compression"
+    assert replace(one, compute=0.05).dominant == "compute"
+    assert one.line == 8 * one.wire_bytes / 1e8
+    assert per_byte(one) == pytest.approx(8e-8 * 1514 / 1448)

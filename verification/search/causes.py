@@ -1,0 +1,213 @@
+"""Why clauses fail: a small case for each cause, the clauses that it breaks, and a program that shows them.
+
+Clauses fail for one cause
+
+- if one operation of one small case breaks them;
+- if the small case needs an event whose own clause fails: what is wrong after a load alone is a fault of loading;
+- if a plainer event shows the cause: what a load loses is lost by a load into a used instance too;
+- if what a clause starts from is broken by the cause, so that it could not be judged there;
+- if one never failed without the other, in more cases than chance would bring together;
+- if they are the same clause at both levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from verification.independent.correct import correct_class
+from verification.relation.finding import Finding, OutOfTime, Unsupported
+from verification.search.cases import Case, OptimizerCase
+from verification.search.clauses import CLAUSES, Clause
+from verification.search.driver import Driver
+from verification.search.program import Program, programs
+from verification.search.runs import DISTURBANCES, WATCHING, check
+from verification.search.simplify import simplest
+
+PLAINER = {"reload used": ("reload", "save"), "reload": ("save",), "resize": ("reload", "save")}
+"""Events -> those that show the same faults, and fewer of their own."""
+
+EVENTS = {**{name: clause for name, clause in DISTURBANCES.items() if name not in WATCHING}, "resize": "resize"}
+"""What a case may hold beside steps -> the clause that says what must not come of it."""
+
+BY_CHANCE = 0.01
+"""Clauses that fail together by a smaller chance than this do not do so by chance."""
+
+
+@dataclass
+class Cause:
+    """One cause.
+
+    Attributes:
+        clauses: ids of those that fail for it, first the ones that its case breaks.
+        case: a small case that shows it.
+        findings: of the operation that shows it, each of another clause.
+        program: asserts what does not hold there.
+        judged: names of the clauses that were judged on the case.
+    """
+
+    clauses: list[str]
+    case: Case
+    findings: tuple[Finding, ...]
+    program: str = ""
+    judged: set[str] = field(default_factory=set)
+
+    @property
+    def level(self) -> str:
+        """Of its case."""
+        return self.clauses[0].partition(".")[0]
+
+    @property
+    def names(self) -> set[str]:
+        """Of its clauses, without their levels."""
+        return {clause.partition(".")[2] for clause in self.clauses}
+
+
+@dataclass
+class Failing:
+    """A clause that fails: a case, what was found in it of this clause, and the numbers of all cases that it fails in.
+
+    Attributes:
+        judged: in how many cases it was judged.
+    """
+
+    clause: Clause
+    case: Case
+    findings: tuple[Finding, ...]
+    failed: frozenset[int] = frozenset()
+    judged: int = 0
+
+
+class Causes:
+    """Sorts failing clauses by cause; ``tries`` smaller cases are tried for each."""
+
+    def __init__(self, driver: Driver, tries: int) -> None:
+        self.driver, self.tries, self.found = driver, tries, list[Cause]()
+        self.failing: dict[str, Failing] = {}
+
+    def explain(self, failing: Sequence[Failing]) -> dict[str, Failing]:
+        """The clauses by their ids, each with the case of its cause where that breaks it, else with one of its own."""
+        explained: dict[str, Failing] = {}
+        self.failing = {one.clause.id: one for one in failing}
+        for one in sorted(failing, key=_rank):
+            if one.clause.id in explained:
+                continue
+            case, findings, judged = self.smaller(one)
+            names = list(dict.fromkeys(finding.clause for finding in findings))
+            explained[one.clause.id] = Failing(one.clause, case, _of(findings, one.clause.name))
+            if (known := self.cause_of(one, case, names)) is not None:
+                known.clauses.append(one.clause.id)
+                continue
+            cause = Cause([one.clause.id], case, (), judged=judged)
+            for other in failing:
+                here = other.clause.level == one.clause.level and other.clause.name in names
+                if here and other.clause.id not in explained:
+                    cause.clauses.append(other.clause.id)
+                    explained[other.clause.id] = Failing(other.clause, case, _of(findings, other.clause.name))
+            cause.findings = tuple(finding for finding in findings if finding.clause in cause.names)
+            cause.program = self.program(case, cause.findings)
+            self.found.append(cause)
+        return explained
+
+    def cause_of(self, failing: Failing, case: Case, names: Sequence[str]) -> Cause | None:
+        """The known cause for which a clause fails whose small case breaks ``names`` at once."""
+        clause = failing.clause
+        found = [cause for cause in self.found if cause.level != clause.level and clause.name in cause.names]
+        known = [cause for cause in self.found if cause.level == clause.level]
+        events = _events(case)
+        found += [cause for cause in known if events & cause.names]
+        found += [cause for cause in known if clause.name not in cause.judged and cause.names & set(names)]
+        if not found:
+            plainer = {one.clause for other in _plainer(case) for one in self.check(other, set())}
+            found = [cause for cause in known if cause.names & plainer]
+        if not found:
+            found = [cause for cause in known if any(self.never_without(failing, name) for name in cause.clauses)]
+        return found[0] if found else None
+
+    def never_without(self, one: Failing, other: str) -> bool:
+        """Whether a clause failed in no case in which the other did not, and that is hardly chance."""
+        reason = self.failing[other]
+        share = len(reason.failed) / max(1, reason.judged)
+        return one.failed <= reason.failed and share ** len(one.failed) < BY_CHANCE
+
+    def smaller(self, failing: Failing) -> tuple[Case, list[Finding], set[str]]:
+        """A smaller case in which the clause fails and which a correct implementation passes; what is found at once."""
+        correct, tries = correct_class(failing.clause.level, self.driver.traits), self.tries
+        oracle = None if correct is None else Driver(correct)
+
+        def fails(candidate: Case) -> bool:
+            nonlocal tries
+            tries -= 1
+            found = tries >= 0 and any(one.clause == failing.clause.name for one in self.check(candidate, set()))
+            return found and (oracle is None or next(check(oracle, candidate, set()), None) is None)
+
+        case, judged = simplest(failing.case, fails, self.driver.traits), set[str]()
+        found = self.check(case, judged)
+        first = next((one for one in found if one.clause == failing.clause.name), None)
+        if first is None:  # a class that is not deterministic, or no time is left
+            return failing.case, list(failing.findings), judged
+        here = [one for one in found if (one.place, one.event) == (first.place, first.event)]
+        return case, list({one.clause: one for one in reversed(here)}.values())[::-1], judged
+
+    def check(self, case: Case, judged: set[str]) -> list[Finding]:
+        """What is found in a case; nothing where it is refused, or the time is over."""
+        try:
+            with np.errstate(all="ignore"):
+                return list(check(self.driver, case, judged))
+        except (Unsupported, OutOfTime):
+            return []
+
+    def program(self, case: Case, findings: Sequence[Finding]) -> str:
+        """The plainest program that shows the findings in this class, and that a correct class passes."""
+        level = "optimizer" if isinstance(case, OptimizerCase) else "collective"
+        correct = correct_class(level, self.driver.traits)
+        raises = all(finding.clause == "raises" for finding in findings)
+        tried = list(programs(case, findings, self.driver.name))
+        return next((one for one in tried[:-1] if self.shows(one, correct, raises=raises)), tried[-1]).text(
+            self.driver.source
+        )
+
+    def shows(self, program: Program, correct: type | None, *, raises: bool) -> bool:
+        """Whether a program fails by its assertion, and passes for a correct class."""
+        error = program.raises(self.driver.under_test)
+        if not (isinstance(error, AssertionError) or (raises and error is not None)):
+            return False
+        return correct is None or program.raises(correct) is None
+
+
+def _of(findings: Sequence[Finding], name: str) -> tuple[Finding, ...]:
+    return tuple(one for one in findings if one.clause == name)
+
+
+def _rank(failing: Failing) -> tuple[str, bool, bool, int]:
+    """Events before what may come of them, and states that hold NaN after what may have made them."""
+    clause, order = failing.clause, [clause.id for clause in CLAUSES]
+    return clause.level, clause.name == "raises", clause.name not in EVENTS.values(), order.index(clause.id)
+
+
+def _kinds(case: OptimizerCase) -> list[str]:
+    """Its operations; a resize to any number of workers is a resize."""
+    return [operation.split()[0] if operation.startswith("resize") else operation for operation in case.program]
+
+
+def _events(case: Case) -> set[str]:
+    """The clauses of the events in a case, and of plainer ones."""
+    if not isinstance(case, OptimizerCase):
+        return set()
+    events = {case.begin, *_kinds(case)} & set(EVENTS)
+    return {EVENTS[name] for event in events for name in (event, *PLAINER.get(event, ()))}
+
+
+def _plainer(case: Case) -> Iterator[Case]:
+    """The case with plainer events, and looked at after every step."""
+    if not isinstance(case, OptimizerCase):
+        return
+    kinds = _kinds(case)
+    for event in sorted(set(kinds) & set(PLAINER)):
+        for other in PLAINER[event]:
+            changed = zip(kinds, case.program, strict=True)
+            yield replace(case, program=tuple(other if kind == event else one for kind, one in changed))
+    if case.unseen:
+        yield replace(case, unseen=frozenset())
