@@ -23,6 +23,7 @@ from gpu_impl.kernels.triton_.elements import (
     error_of,
     is_dead,
     is_marked,
+    load_params,
     marked_where,
     norm_terms,
     rounded_to,
@@ -167,12 +168,14 @@ def apply_v1(
     scale = tl.load(shared_scales + (j * row_stride + row_bytes) // 4 - 1)
     momentum = decode_v1(shared + j * row_stride, at, inside, tl.div_rn(scale, tl.load(step + MOMENTUM_CORRECTION)))
     preconditioned = tl.load(preconditioner + start + at, mask=inside, other=0.0)
-    x = as_float32(tl.load(params + start + at, mask=inside, other=0.0))
+    if COPY:
+        copy += start
+    x = load_params(params + start, copy, at, n, COPY, True)
     moved = x - tl.load(step + LR) * (preconditioned * momentum + tl.load(step + WEIGHT_DECAY) * x)
     moved = tl.where(is_marked(preconditioned), x, moved)
     tl.store(params + start + at, rounded_to(moved, params.dtype.element_ty), mask=inside)
     if COPY:
-        tl.store(copy + start + at, rounded_to(moved, copy.dtype.element_ty), mask=inside)
+        tl.store(copy + at, rounded_to(moved, copy.dtype.element_ty), mask=inside)
 
 
 class TritonV1Backend(TritonBackend):

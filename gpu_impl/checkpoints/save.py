@@ -24,7 +24,7 @@ from gpu_impl.checkpoints.generations import WRITER, NewGeneration, next_number
 from gpu_impl.checkpoints.reader import Reader, extra_name, packed, plain_errors, sum_key, write_manifest, write_synced
 from gpu_impl.checkpoints.receipts import Receipt, read_back, receipts_of
 from gpu_impl.checkpoints.together import Together
-from gpu_impl.optimizer.agreement import checksum
+from gpu_impl.optimizer.agreement import checksum, same_occasion
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.flat_params import local
@@ -62,7 +62,7 @@ def save_checkpoint(
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
     check_arguments("save_checkpoint", optimizer, model)
-    with Together(everyone_of(optimizer, "save_checkpoint()")) as together:
+    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together:
         contents = _contents(optimizer, model, extra, together)
         _write(Path(folder), optimizer.run, contents, keep, together)
 
@@ -173,17 +173,19 @@ def check_arguments(call: str, optimizer: Any, model: Any) -> None:
         raise ValueError(f"model must be a torch.nn.Module or None, got {type(model).__name__}{hint}")
 
 
-def everyone_of(optimizer: OneBitOptimizer, occasion: str) -> Collectives:
+def everyone_of(optimizer: OneBitOptimizer, model: nn.Module | None, call: str) -> Collectives:
     """All who save together, once they have come: the workers, and with a sharded model those of all shards.
 
     Raises:
-        WorkersDisagreeError: another worker calls something else.
+        WorkersDisagreeError: another worker calls something else, or does not give the model.
     """
+    occasion = f"{call} without a model" if model is None else call
     optimizer.meet(occasion)
     if not shard_of(optimizer.param_groups):
         return optimizer.collectives
     everyone = Collectives()
     everyone.where = f" of {occasion}"
+    same_occasion(everyone, occasion)
     return everyone
 
 

@@ -150,7 +150,8 @@ class Backend(Computations):
             x <- x - gamma (m/b1 / (sqrt(v/b2) + eps) + lambda x)
 
         ``params_copy`` (D,) bfloat16 or float16, if given, receives the rounded parameters: the model's weights, when
-        ``params`` is their float32 master copy.
+        ``params`` is their float32 master copy. Where it is not what ``params`` round to, somebody has changed the
+        weights, by whatever way: x then is what they are now.
         """
         dim, device = length_of("params", params), params.device
         self._check_params(params, params_copy, step, dim)

@@ -30,8 +30,8 @@ class Layout:
     Attributes:
         dim: D >= 1, length of the buffer.
         n_chunks: server chunks, normally N, one a worker.
-        scale_block: B, a multiple of 8: elements of a chunk that share a scale [C13]. None: one scale a worker, one a
-            chunk.
+        scale_block: B, a multiple of 8: elements of a chunk that share a scale [C13]; c where it is larger. None: one
+            scale a worker, one a chunk.
     """
 
     dim: int
@@ -44,6 +44,8 @@ class Layout:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        if self.scale_block is not None:
+            object.__setattr__(self, "scale_block", min(self.scale_block, self.chunk))
 
     @property
     def chunk(self) -> int:

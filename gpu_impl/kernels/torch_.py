@@ -207,8 +207,10 @@ class TorchBackend(Backend):
 
     @staticmethod
     def _descend(params: Tensor, direction: Tensor, go: Tensor, step: StepScalars, params_copy: Tensor | None) -> None:
-        """x <- x - gamma (direction + lambda x) where ``go``."""
+        """x <- x - gamma (direction + lambda x) where ``go``; where the copy was changed, from there."""
         x = params.float()
+        if params_copy is not None:
+            x = torch.where(params.to(params_copy.dtype) == params_copy, x, params_copy.float())
         moved = x - step.values[LR] * (direction + step.values[WEIGHT_DECAY] * x)
         params.copy_(torch.where(go, moved, x))
         if params_copy is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -50,16 +51,29 @@ def meet(run: Run, occasion: str) -> None:
         counted = run.collectives.bytes_sent
         run.collectives.table(torch.tensor([0.0, ASKS, 0.0], dtype=torch.float64, device=run.device))
         run.collectives.bytes_sent = counted  # of steps
-        same_occasion(run, occasion)
+        same_occasion(run.collectives, occasion)
 
 
-def same_occasion(run: Run, occasion: str) -> None:
+def tell_failure(run: Run, error: Exception) -> None:
+    """This worker can't begin a step: tell those that do, who would wait for it until the group's timeout.
+
+    Where they do not listen nobody is told: on a GPU after the first compressed step, and between shards of a model.
+    """
+    with suppress(RuntimeError, ValueError):  # there may be no group; and it is the error that is news here
+        if not run.shards and (run.device.type == "cpu" or not run.is_settled):
+            meet(run, f"{FAILED}{error}")
+
+
+def same_occasion(collectives: Collectives, occasion: str) -> None:
     """Compare what the workers are about to do, after one of them has asked.
 
     Raises:
-        WorkersDisagreeError: not the same.
+        WorkersDisagreeError: not the same, or one of them can't.
     """
-    told = run.collectives.objects(occasion)
+    told = collectives.objects(occasion)
+    for rank, one in enumerate(told):
+        if one.startswith(FAILED):
+            raise WorkersDisagreeError(f"rank {rank} could not take the step: {one.removeprefix(FAILED)}")
     other = next((rank for rank, one in enumerate(told) if one != told[0]), None)
     if other is not None:
         raise WorkersDisagreeError(
@@ -71,15 +85,17 @@ def same_occasion(run: Run, occasion: str) -> None:
 ASKS = -1.0
 """In place of a checksum: this worker wants to compare more than that."""
 
-STEP = "step()"
+STEP, FAILED = "step()", "a step that failed: "
 
 PARAMETER_VALUES = "the values of the parameters (a checksum)"
+NUMBER = "which of a process's optimizers this is"
 SHARED_STATE = "variance and momentum (a checksum)"
 NORMS_OF_V = "norms of the variance (a checksum)"
 
 ADVICE = {
+    NUMBER: "; all workers must make the optimizers of a process group, and step them, in the same order",
     PARAMETER_VALUES: "; before the first step send rank 0's to all, with torch.distributed.broadcast(p.data, "
-    "src=0) for every p, or load the same checkpoint everywhere"
+    "src=0) for every p, or load the same checkpoint everywhere",
 }
 
 
@@ -87,7 +103,8 @@ def checksum(tensors: Iterable[Tensor]) -> int:
     """CRC-32 of the bytes of ``tensors``, one after another."""
     total = 0
     for tensor in tensors:
-        flat = tensor.detach().contiguous().view(-1)
+        whole = tensor.detach().contiguous()
+        flat = whole.as_strided((whole.numel(),), (1,))  # of at most one element any stride is contiguous, 0 too
         for part in flat.split(2**24):  # what has to cross from a device at once
             total = zlib.crc32(part.cpu().view(torch.uint8).numpy().data, total)
     return total
@@ -96,7 +113,7 @@ def checksum(tensors: Iterable[Tensor]) -> int:
 def facts_of(run: Run) -> dict[str, Any]:
     """What the workers of a run must agree on, in the order in which it is told."""
     kernels = sorted({bucket.backend.name for _, bucket in run.pairs()})  # "auto" may find others elsewhere
-    facts: dict[str, Any] = {"the kernels": kernels, **vars(run.settings)}
+    facts: dict[str, Any] = {NUMBER: run.number, "the kernels": kernels, **vars(run.settings)}
     joined = {id(param) for content in run.contents for param in content.params}
     facts["the number of parameter groups"] = len(run.groups)
     for k, group in enumerate(run.groups):

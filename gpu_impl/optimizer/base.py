@@ -108,6 +108,7 @@ class OneBitOptimizer(Optimizer, Joinable):
         self._begin(settings, backend, process_group)
         Joinable.__init__(self)
         Optimizer.__init__(self, params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self.run.take_number()
 
     def _begin(self, settings: Settings, backend: str, process_group: dist.ProcessGroup | None) -> None:
         self.run = Run(settings, backend, process_group)

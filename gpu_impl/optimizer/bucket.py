@@ -296,7 +296,7 @@ class Bucket:
         if self.is_frozen:
             found["exp_avg_sq"] = variance_of(found["exp_avg_sq"], *self.frozen_with, self.frozen_dtype)
         if self.flat.is_narrow:
-            found["master"] = self.flat.master.clone()
+            found["master"] = self.flat.master_D()
         return found
 
     def load(

@@ -2,7 +2,8 @@
 
 A plain parameter's ``.data`` lies in the flat buffer, with a storage of its own, so an update needs no copy. The local
 shard of a DTensor belongs to its framework (FSDP2): it is copied in before a step and out after it. Parameters of 16
-bits have a float32 master copy, which the kernels update; the model sees it rounded.
+bits have a float32 master copy, which the kernels update; the model sees it rounded. The kernels also look whether the
+model still holds what they rounded, and go on from what it holds.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ class FlatParams:
         self.master = flat_buffer(self.dim, torch.float32, first.device) if self.is_narrow else self.weights
         self.is_sharded = isinstance(self.params[0], DTensor)
         self._views = self.views_of(self.weights)
-        self._masters = self.views_of(self.master)
         self.homes = [view.data_ptr() for view in self._views]
-        self._versions = [-1] * len(self.params)
         self.adopt()
+        if self.is_narrow:
+            self.master.copy_(self.weights)
 
     def views_of(self, flat: Tensor) -> list[Tensor]:
         """A view of each parameter's slot, in its shape and order of elements."""
@@ -71,13 +72,12 @@ class FlatParams:
         return self.weights if self.is_narrow else None
 
     def adopt(self) -> None:
-        """Take over values that were changed from outside, and parameters whose ``.data`` points elsewhere.
+        """Take over the values of parameters whose ``.data`` points elsewhere; others are in ``weights`` already.
 
         Raises:
             RuntimeError: a parameter changed its shape, dtype or device.
         """
-        at_home = not self.is_sharded and [param.data_ptr() for param in self.params] == self.homes
-        if at_home and (not self.is_narrow or [param._version for param in self.params] == self._versions):
+        if not self.is_sharded and [param.data_ptr() for param in self.params] == self.homes:
             return
         for k, param in enumerate(self.params):
             self._adopt(k, param)
@@ -90,22 +90,16 @@ class FlatParams:
                 f"over and is {values.dtype} {tuple(values.shape)} on {values.device} now: move or convert a model "
                 "before its first step, or make a new optimizer"
             )
-        at_home = values.data_ptr() == view.data_ptr()
-        if at_home and (not self.is_narrow or param._version == self._versions[k]):
+        if values.data_ptr() == view.data_ptr():
             return
-        if self.is_narrow:  # the master copy stays where it still rounds to what the model holds
-            master = self._masters[k]
-            changed = values != master.to(values.dtype)
-            master.copy_(torch.where(changed, values.float(), master))
-        if not at_home:
-            view.copy_(values)
-            if not self.is_sharded:
-                param.data = with_own_storage(self.weights[self.slots[k]]).as_strided(view.shape, view.stride())
-        self._versions[k] = param._version
+        view.copy_(values)
+        if not self.is_sharded:
+            param.data = with_own_storage(self.weights[self.slots[k]]).as_strided(view.shape, view.stride())
 
-    def set_master(self, k: int, values: Tensor) -> None:
-        """Give parameter k its float32 master copy; the parameter becomes what it rounds to."""
-        self._masters[k].copy_(values)
+    def master_D(self) -> Tensor:
+        """The master copy (D,), a copy; what the model holds, where somebody has changed that."""
+        self.adopt()
+        return torch.where(self.master.to(self.weights.dtype) == self.weights, self.master, self.weights.float())
 
     def publish(self) -> None:
         """Copy the weights back into the parameters that don't view them."""

@@ -67,7 +67,7 @@ class Numbers:
             check_values(group)
         self._values = values
         run.values_changed += 1
-        told = [0.0 if isinstance(value, Tensor) else value for value in values]  # a learning rate on a GPU
+        told = [run.number, *(0.0 if isinstance(value, Tensor) else value for value in values)]  # a tensor is on a GPU
         self._checksum = zlib.crc32(repr(told).encode())
 
     def first_change(self, run: Run) -> str:
@@ -114,7 +114,7 @@ class Numbers:
         own = [square, ASKS if asks else float(self._checksum), float(_checksum_of(missing))]
         rows = run.collectives.table(torch.tensor(own, dtype=torch.float64, device=run.device)).tolist()
         if any(row[1] == ASKS or row[1] != rows[0][1] for row in rows):
-            same_occasion(run, STEP)
+            same_occasion(run.collectives, STEP)
             agree(run.collectives, facts_of(run))
         absent, squares = frozenset(missing), [row[0] for row in rows]
         if any(row[2] != rows[0][2] for row in rows):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch.distributed.algorithms.join import Join
 
+from gpu_impl.optimizer.agreement import tell_failure
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.steps import gather, take_step
 
@@ -53,11 +54,16 @@ class OneBitAdam(OneBitOptimizer):
     def take_part(self) -> None:
         run = self.run
         run.check_whole()
-        self._prepare()
+        try:
+            self._prepare()
+            missing = gather(run)
+        except (RuntimeError, TypeError, ValueError) as error:
+            tell_failure(run, error)
+            raise
         unscale, found_inf = self._loss_scale()
         run.bytes_before = run.collectives.bytes_sent
         run.collectives.where = f" of step {run.calls + 1}"
-        decision = self._numbers.decide(run, gather(run), unscale, found_inf, asks=not self._agreed)
+        decision = self._numbers.decide(run, missing, unscale, found_inf, asks=not self._agreed)
         self._agreed = True
         if unscale is None and found_inf is None:
             self._clipping.check(decision.norms)

@@ -101,7 +101,7 @@ class Parcel:
         self.places = [(bucket, k) for _, bucket in self.buckets for k in range(len(bucket.flat.params))]
         self.params = [bucket.flat.params[k] for bucket, k in self.places]
         self._homes = [home for flat in flats for home in flat.homes]
-        self._is_sharded, self._is_narrow = flats[0].is_sharded, flats[0].is_narrow
+        self._is_sharded = flats[0].is_sharded
         self._written: object = None
 
     @property
@@ -113,8 +113,7 @@ class Parcel:
 
     def adopt(self) -> None:
         """Take in the parameters as they are now."""
-        is_simple = not (self._is_sharded or self._is_narrow)
-        if is_simple and [param.data_ptr() for param in self.params] == self._homes:
+        if not self._is_sharded and [param.data_ptr() for param in self.params] == self._homes:
             return
         for _, bucket in self.buckets:
             bucket.flat.adopt()

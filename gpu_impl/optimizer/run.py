@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Self
@@ -28,6 +29,10 @@ class Phase(StrEnum):
     COMPRESSED = "compressed"
 
 
+_made: Counter[str] = Counter()
+"""Optimizers that were made on each process group."""
+
+
 class Run:
     """One optimizer's run.
 
@@ -44,6 +49,7 @@ class Run:
         frozen_at: T_w, once the variance is frozen.
         freeze_rule: when that is.
         calls: steps asked for; those not applied were skipped.
+        number: of this optimizer among those that this process has made on the group; 0 of a copy.
         applied: steps applied; on a GPU a float64 tensor () there, so that nobody waits for it.
         bytes_before: bytes sent before the last step.
         values_changed: how often lr, betas, eps or weight decay has been seen to change.
@@ -64,11 +70,19 @@ class Run:
         self.calls, self.bytes_before, self.values_changed = 0, 0, 0
         self.applied: Tensor | int = 0
         self.identity = ""
+        self.number = 0
         self.broken = ""
         self.settings_differ: Tensor | bool = False
         self._collectives: Collectives | None = None
         self._left_out: list[Tensor] = []  # they have never needed a gradient
         self._groups_seen = 0
+
+    def take_number(self) -> None:
+        """Count this optimizer: two that are alike would else be taken for one another."""
+        group = self.process_group
+        name = "" if group is None or group == dist.group.WORLD else group.group_name
+        _made[name] += 1
+        self.number = _made[name]
 
     @property
     def collectives(self) -> Collectives:
@@ -79,8 +93,9 @@ class Run:
 
     @property
     def device(self) -> torch.device:
-        """Where the small numbers of a step live: with the first parameter."""
-        return local(self.groups[0]["params"][0]).device
+        """Where the small numbers of a step live: with the first parameter, or on the CPU if there is none."""
+        params = (param for group in self.groups for param in group["params"])
+        return next((local(param).device for param in params), torch.device("cpu"))
 
     @property
     def steps(self) -> int:

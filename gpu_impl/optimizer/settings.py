@@ -151,7 +151,8 @@ def check_values(group: Mapping[str, Any]) -> None:
 
 
 def _number(name: str, value: Any, *, strict: bool = False) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = is_number and (isinstance(value, int) or math.isfinite(value))  # an int may be too large for a float
     least = "> 0" if strict else ">= 0"
     if not is_number or value < 0 or (strict and value == 0):
         raise ValueError(f"{name} must be a finite number {least}, got {value!r}{_hint(value)}")

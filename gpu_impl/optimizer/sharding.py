@@ -16,7 +16,7 @@ from gpu_impl.optimizer.collectives import Collectives
 
 def shard_of(param_groups: list[dict[str, Any]]) -> list[str]:
     """Which shard of the model this rank holds, as ["1/4"], by the dimensions of the mesh; [] for plain tensors."""
-    first = param_groups[0]["params"][0]
+    first = next((param for group in param_groups for param in group["params"]), None)
     if not isinstance(first, DTensor):
         return []
     mesh = first.device_mesh

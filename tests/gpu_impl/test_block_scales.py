@@ -160,10 +160,11 @@ def test_apply_and_decode(backend, device, form):
         exchange = oracle.exchange(layout, device, shared=message_of(layout, m_D, scales_NK), joint=True)
         momentum_D = scale_D * oracle.signs(m_D)
         ones_D = np.where(dead_D, oracle.DEAD, np.float32(1))
+        copy, seen = oracle.changed_copy(torch.from_numpy(x_D), torch.bfloat16)
         expected_D = oracle.apply(
-            x_D, p_D if form == "momentum" else ones_D, momentum_D, np.float32(0.01), 0.1, np.float32(0.271)
+            seen.numpy(), p_D if form == "momentum" else ones_D, momentum_D, np.float32(0.01), 0.1, np.float32(0.271)
         )
-        x, copy = tensor(x_D, device), torch.zeros(dim, dtype=torch.bfloat16, device=device)
+        x, copy = tensor(x_D, device), copy.to(device)
         live = torch.from_numpy(np.packbits(~dead_D, bitorder="little")).to(device)
         options = {"live_bits": live} if form == "update, some dead" else {}
         p = tensor(p_D, device) if form == "momentum" else None

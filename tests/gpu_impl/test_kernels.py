@@ -6,7 +6,7 @@ import kernels_support as oracle
 import numpy as np
 import pytest
 import torch
-from kernels_support import DTYPES, WORKERS, backend_on, backends, floats, same, scales, sizes_for, tensor
+from kernels_support import DTYPES, WORKERS, backend_on, backends, changed_copy, floats, same, scales, sizes_for, tensor
 
 from gpu_impl import Exchange, Layout, ServerState, WorkerState, scales_of, step_scalars
 from reference.bits import pack_signs, unpack_signs
@@ -156,9 +156,9 @@ def test_apply(backend, device, dtype, copy_dtype, weight_decay, correction):
         shared = oracle.message_of(layout, floats(rng, dim), rng.random(n))
         momentum_D = oracle.decoded(layout, shared)
         lr = np.float32(1e-2)
-        expected_D = oracle.apply(params.float().numpy(), p_D, momentum_D, lr, weight_decay, np.float32(correction))
-        x = params.to(device)
-        copy = None if copy_dtype is None else torch.zeros(dim, dtype=copy_dtype, device=device)
+        copy, seen = (None, params.float()) if copy_dtype is None else changed_copy(params, copy_dtype)
+        expected_D = oracle.apply(seen.numpy(), p_D, momentum_D, lr, weight_decay, np.float32(correction))
+        x, copy = params.to(device), None if copy is None else copy.to(device)
         scalars = step_scalars(1e-2, weight_decay, correction, device=device)
         exchange = oracle.exchange(layout, device, shared=shared, joint=copy is not None)
         kernels.apply(x, tensor(p_D, device), exchange, scalars, params_copy=copy)
@@ -179,7 +179,7 @@ def test_rounding_of_parameters(backend, device, dtype):
     x = (upper[:, None] + lower).view(-1).view(torch.float32)
     layout = Layout(x.shape[0], 1)
     p = torch.full_like(x, -0.0)  # all dead, so that x itself is rounded
-    copy = torch.zeros(x.shape[0], dtype=dtype, device=device)
+    copy = x.to(dtype).to(device)
     params = x.to(device)
     scalars = step_scalars(1.0, device=device)
     exchange = Exchange.alone(layout, device)
@@ -202,9 +202,10 @@ def test_adam(backend, device, dtype, copy_dtype, grad_dtype, step):
     for dim in sizes_for(backend, device):
         params, grad = tensor(floats(rng, dim), dtype=dtype), tensor(floats(rng, dim), dtype=grad_dtype)
         m_D, v_D = floats(rng, dim), np.abs(floats(rng, dim))
+        copy, seen = (None, params.float()) if copy_dtype is None else changed_copy(params, copy_dtype)
         with np.errstate(over="ignore"):
             expected = oracle.adam(
-                params.float().numpy(),
+                seen.numpy(),
                 m_D,
                 v_D,
                 grad.float().numpy(),
@@ -216,7 +217,7 @@ def test_adam(backend, device, dtype, copy_dtype, grad_dtype, step):
                 corrections=corrections,
             )
         x, m, v = params.to(device), tensor(m_D, device), tensor(v_D, device)
-        copy = None if copy_dtype is None else torch.zeros(dim, dtype=copy_dtype, device=device)
+        copy = None if copy is None else copy.to(device)
         scalars = step_scalars(lr, weight_decay, *corrections, device=device)
         kernels.adam(x, m, v, grad.to(device), scalars, beta1=beta1, beta2=beta2, eps=eps, params_copy=copy)
         same(x, torch.from_numpy(expected[0]).to(dtype))

@@ -132,6 +132,8 @@ def test_a_dead_worker_is_one_sentence_for_the_others(at):
     [
         ({"lr": -1.0}, "lr must be a finite number >= 0, got -1.0"),
         ({"lr": np.float32(0.1)}, r"got np.float32\(0.1\): write .item\(\) behind it"),
+        ({"lr": 10**400}, "lr must be a number that float32 can hold, got 1000"),
+        ({"betas": (0.9, 10**400)}, "beta2 must be a number that float32 can hold, got 1000"),
         ({"lr": 1e39}, "lr must be a number that float32 can hold, got 1e"),
         ({"eps": 1e-60}, "eps must be a number that float32 can hold, got 1e-60"),
         ({"lr": "fast"}, "lr must be a finite number >= 0, got 'fast'"),

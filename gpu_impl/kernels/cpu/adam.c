@@ -22,7 +22,9 @@ INLINE void block(void *x, float *m, float *v, const void *g, void *copy, int64_
     int64_t i = 0;
     for (; i + LANES <= to; i += LANES) {
         floats m_new = load(m + i), v_new = load(v + i);
-        floats moved = new_x(load_as(x, i, j.type), &m_new, &v_new, load_as(g, i, j.grad_type), j);
+        floats x_old = load_as(x, i, j.type);
+        if (j.copy_type != F32) x_old = adopted(x_old, copy, i, j.copy_type);
+        floats moved = new_x(x_old, &m_new, &v_new, load_as(g, i, j.grad_type), j);
         store(m + i, m_new);
         store(v + i, v_new);
         store_as(x, i, moved, j.type);
@@ -31,14 +33,19 @@ INLINE void block(void *x, float *m, float *v, const void *g, void *copy, int64_
     if (i < to) {
         size_t n = (size_t)(to - i), at = (size_t)i, width = (size_t)size_of(j.type);
         size_t g_width = (size_t)size_of(j.grad_type);
-        char x_tail[4 * LANES] = {0}, g_tail[4 * LANES] = {0}, copy_tail[4 * LANES];
+        char x_tail[4 * LANES] = {0}, g_tail[4 * LANES] = {0}, rounded[4 * LANES] = {0};
         float m_tail[LANES] = {0}, v_tail[LANES] = {0};
         memcpy(x_tail, (char *)x + at * width, n * width);
         memcpy(g_tail, (const char *)g + at * g_width, n * g_width);
         memcpy(m_tail, m + i, n * 4);
         memcpy(v_tail, v + i, n * 4);
         floats m_new = load(m_tail), v_new = load(v_tail);
-        floats moved = new_x(load_as(x_tail, 0, j.type), &m_new, &v_new, load_as(g_tail, 0, j.grad_type), j);
+        floats x_old = load_as(x_tail, 0, j.type);
+        if (j.copy_type != F32) {
+            copy_tail(rounded, copy, i, n, j.copy_type);
+            x_old = adopted(x_old, rounded, 0, j.copy_type);
+        }
+        floats moved = new_x(x_old, &m_new, &v_new, load_as(g_tail, 0, j.grad_type), j);
         store(m_tail, m_new);
         store(v_tail, v_new);
         store_as(x_tail, 0, moved, j.type);
@@ -46,8 +53,8 @@ INLINE void block(void *x, float *m, float *v, const void *g, void *copy, int64_
         memcpy(v + i, v_tail, n * 4);
         memcpy((char *)x + at * width, x_tail, n * width);
         if (j.copy_type != F32) {
-            store_as(copy_tail, 0, moved, j.copy_type);
-            memcpy((uint16_t *)copy + i, copy_tail, n * 2);
+            store_as(rounded, 0, moved, j.copy_type);
+            memcpy((uint16_t *)copy + i, rounded, n * 2);
         }
     }
 }

@@ -24,20 +24,27 @@ INLINE void block(void *x, const void *p, const uint8_t *live, const uint8_t *ro
     for (; i + LANES <= to; i += LANES) {
         floats p_here = j.form == MOMENTUM ? load_as(p, i, j.p_type) : all(0);
         bits_t live_here = j.form == UPDATE_OF_LIVE ? load_bits(live + i / 8) : 0;
-        floats moved = new_x(load_as(x, i, j.type), p_here, live_here, load_bits(row + i / 8), j);
+        floats x_old = load_as(x, i, j.type);
+        if (j.copy_type != F32) x_old = adopted(x_old, copy, i, j.copy_type);
+        floats moved = new_x(x_old, p_here, live_here, load_bits(row + i / 8), j);
         store_as(x, i, moved, j.type);
         if (j.copy_type != F32) store_as(copy, i, moved, j.copy_type);
     }
     if (i < to) {
         size_t n = (size_t)(to - i), width = (size_t)size_of(j.type);
-        char x_tail[4 * LANES] = {0}, rounded[4 * LANES];
+        char x_tail[4 * LANES] = {0}, rounded[4 * LANES] = {0};
         char p_tail[4 * LANES] = {0};
         bits_t bits = 0, live_tail = 0;
         memcpy(x_tail, (char *)x + (size_t)i * width, n * width);
         if (j.form == MOMENTUM) copy_tail(p_tail, p, i, n, j.p_type);
         if (j.form == UPDATE_OF_LIVE) memcpy(&live_tail, live + i / 8, (n + 7) / 8);
         memcpy(&bits, row + i / 8, (n + 7) / 8);
-        floats moved = new_x(load_as(x_tail, 0, j.type), load_as(p_tail, 0, j.p_type), live_tail, bits, j);
+        floats x_old = load_as(x_tail, 0, j.type);
+        if (j.copy_type != F32) {
+            copy_tail(rounded, copy, i, n, j.copy_type);
+            x_old = adopted(x_old, rounded, 0, j.copy_type);
+        }
+        floats moved = new_x(x_old, load_as(p_tail, 0, j.p_type), live_tail, bits, j);
         store_as(x_tail, 0, moved, j.type);
         memcpy((char *)x + (size_t)i * width, x_tail, n * width);
         if (j.copy_type != F32) {

@@ -204,6 +204,14 @@ INLINE void store_as(void *to, int64_t i, floats v, int type) {
     memcpy((uint16_t *)to + i, &h, sizeof h);
 }
 
+// The float32 parameters of a 16-bit model: what ``copy`` holds, where somebody has changed it since x was rounded to it.
+INLINE floats adopted(floats x, const void *copy, int64_t i, int copy_type) {
+    uint16_t rounded[LANES];
+    store_as(rounded, 0, x, copy_type);
+    floats seen = load_as(copy, i, copy_type);
+    return choose(load_as(rounded, 0, copy_type) == seen, x, seen);
+}
+
 // Sums in double precision, kept in registers: two accumulators of LANES/2.
 typedef double doubles __attribute__((vector_size(4 * LANES)));
 typedef float half_floats __attribute__((vector_size(2 * LANES)));

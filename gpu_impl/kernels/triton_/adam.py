@@ -14,6 +14,7 @@ from gpu_impl.kernels.triton_.elements import (
     VARIANCE_CORRECTION,
     WEIGHT_DECAY,
     load_elements,
+    load_params,
     store_elements,
 )
 from gpu_impl.kernels.triton_.launch import cdiv, launch
@@ -47,7 +48,7 @@ def adam_block(
     root = tl.sqrt_rn(tl.div_rn(v, tl.zeros_like(v) + tl.load(step + VARIANCE_CORRECTION)))
     preconditioner = tl.div_rn(tl.zeros_like(v) + 1.0, root + eps)
     direction = preconditioner * tl.div_rn(m, tl.zeros_like(m) + tl.load(step + MOMENTUM_CORRECTION))
-    x = load_elements(params, at, n, 0.0, MASKED)
+    x = load_params(params, copy, at, n, COPY, MASKED)
     moved = x - tl.load(step + LR) * (direction + tl.load(step + WEIGHT_DECAY) * x)
     store_elements(momentum, at, n, m, MASKED)
     store_elements(variance, at, n, v, MASKED)

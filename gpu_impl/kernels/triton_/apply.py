@@ -19,6 +19,7 @@ from gpu_impl.kernels.triton_.elements import (
     chunk_start,
     is_marked,
     load_elements,
+    load_params,
     load_words,
     span_of,
     spread,
@@ -62,7 +63,7 @@ def apply_tile(
     MASKED: tl.constexpr,
 ):
     """x <- x - gamma (P m-bar + lambda x) on one tile; without P x <- x - gamma (y-bar + lambda x) [C12]."""
-    x = load_elements(params, at, n, 0.0, MASKED)
+    x = load_params(params, copy, at, n, COPY, MASKED)
     scale = momentum_scale(scales, correction, word, at, n, SCALE_BLOCK)
     direction = spread(load_words(words, word, n, MASKED), scale)
     if preconditioner is None:

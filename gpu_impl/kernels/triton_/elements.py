@@ -91,6 +91,16 @@ def store_elements(pointer, at, n, values, MASKED: tl.constexpr):
 
 
 @triton.jit
+def load_params(params, copy, at, n, COPY: tl.constexpr, MASKED: tl.constexpr):
+    """x; of a model of 16 bits what ``copy`` holds, where somebody has changed it since x was rounded to it."""
+    x = load_elements(params, at, n, 0.0, MASKED)
+    if COPY:
+        seen = load_elements(copy, at, n, 0.0, MASKED)
+        x = tl.where(as_float32(rounded_to(x, copy.dtype.element_ty)) == seen, x, seen)
+    return x
+
+
+@triton.jit
 def load_words(pointer, word, n, MASKED: tl.constexpr):
     """Words of a message whose chunk has ``n`` elements."""
     if MASKED:  # noqa: SIM108

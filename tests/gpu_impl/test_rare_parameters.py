@@ -1,0 +1,68 @@
+"""Parameters of shapes and strides that are rare, and groups without any: trained, saved and loaded."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from optimizer_support import model, new, pool, train
+from test_one_worker_refuses import error_of
+
+from gpu_impl import load_checkpoint, save_checkpoint
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("empty", ["first", "last", "all"])
+def test_an_empty_group_is_trained(n, empty, tmp_path):
+    for said, moved in pool(n).call(with_empty_groups, empty, tmp_path):
+        assert said == ("", "")
+        assert moved == (empty != "all")
+
+
+def with_empty_groups(empty, folder):
+    params = model()
+    full = [] if empty == "all" else [{"params": list(params)}]
+    groups = [*full, {"params": []}] if empty == "last" else [{"params": []}, *full]
+    optimizer = new(groups, freeze_step=2)
+    before = torch.cat([param.detach().reshape(-1) for param in params])
+
+    def go():
+        train(params, optimizer, range(1, 6))
+        optimizer.load_state_dict(optimizer.state_dict())
+        save_checkpoint(folder, optimizer)
+        load_checkpoint(folder, optimizer)
+        train(params, optimizer, [6])
+
+    return error_of(go), bool((torch.cat([param.detach().reshape(-1) for param in params]) != before).all())
+
+
+def strange_strides(folder):
+    """NumPy gives an empty array a stride of 0, and expand() one of a single element; both are trained and saved."""
+    shapes = [torch.zeros(4).expand(0, 4), torch.tensor(0.5).expand(1), torch.tensor(0.5).expand(1, 1), torch.ones(3)]
+    shapes.append(torch.empty_strided((0,), (0,)))
+    params = torch.nn.ParameterList([torch.nn.Parameter(values) for values in shapes])
+    optimizer = new(params, freeze_step=2)
+
+    def go():
+        train(params, optimizer, range(1, 5))
+        save_checkpoint(folder, optimizer, params)
+        load_checkpoint(folder, optimizer, params)
+        train(params, optimizer, [5])
+
+    return error_of(go)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_parameter_whose_stride_is_0(n, tmp_path):
+    assert pool(n).call(strange_strides, tmp_path) == [("", "")] * n
+
+
+@pytest.mark.parametrize("backend", ["cpu", "torch"])
+@pytest.mark.parametrize("block", [2**40, 2**62, 8 * 10**100])
+def test_a_block_larger_than_a_chunk_is_the_chunk(block, backend):
+    """Beyond what memory, or a number of the C kernels, can hold."""
+    ends = []
+    for size in (block, 128):  # all elements are one chunk of 120
+        params = model()
+        train(params, new(params, freeze_step=2, scale_block=size, backend=backend), range(1, 6), rank=0)
+        ends.append(torch.cat([param.detach().reshape(-1) for param in params]))
+    assert torch.equal(*ends)
