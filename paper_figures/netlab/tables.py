@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from rich.box import SIMPLE
 from rich.table import Column, Table
 
-from gpu_impl.netlab.bandwidth import in_words
+from gpu_impl.netlab.bandwidth import MOST, in_words
 from gpu_impl.netlab.point import Point
 from paper_figures.netlab.model import Model, fit, measured_crossover, predicted_crossover
 from paper_figures.netlab.volumes import formula_bytes
@@ -99,43 +99,49 @@ def tested(model: Model, points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.n_workers == model.n_workers and point not in model.fitted]
 
 
+ALWAYS, NEVER, ABOVE, UNKNOWN = "always", "never", "at the higher bandwidths only", "no prediction"
+
+
 def crossovers(points: Sequence[Point]) -> list[dict[str, object]]:
-    """Up to which bandwidth each 1-bit contestant is faster than each base: measured and predicted, bit/s."""
+    """Up to which bandwidth each 1-bit contestant is faster than each base: bit/s, or one of the words above."""
     known = {model.n_workers: model for model in models(points)}
     rows: list[dict[str, object]] = []
     for (n_workers, dim, latency), group in _grouped(points, "n_workers", "dim", "latency"):
         runs = {name: sorted(run, key=lambda point: point.bandwidth) for (name,), run in _grouped(group, "contestant")}
         for base in (name for name in BASES if name in runs):
             for name in (name for name in runs if name.startswith("1-bit")):
-                slowest, fastest = (runs[name][k].step < runs[base][k].step for k in (0, -1))
-                model = known.get(n_workers)
+                pair = runs[base], runs[name]
                 rows.append({
                     "n_workers": n_workers, "dim": dim, "latency": latency, "base": base, "contestant": name,
-                    "faster_at_lowest": slowest, "faster_at_highest": fastest,
-                    "measured": measured_crossover(runs[base], runs[name]),
-                    "predicted": None if model is None else predicted_crossover(model, runs[base], runs[name]),
+                    "measured": _measured(*pair), "predicted": _predicted(known, *pair),
                 })  # fmt: skip
     return rows
 
 
-def crossover_in_words(row: dict[str, object]) -> str:
+def _measured(base: Sequence[Point], other: Sequence[Point]) -> float | str:
+    found = measured_crossover(base, other)
+    if found is not None:
+        return found
+    faster = [two.step < one.step for one, two in zip(base, other, strict=True)]
+    return ALWAYS if all(faster) else ABOVE if faster[-1] else NEVER
+
+
+def _predicted(known: Mapping[int, Model], base: Sequence[Point], other: Sequence[Point]) -> float | str:
+    model = known.get(base[0].n_workers)
+    if model is None:
+        return UNKNOWN
+    found = predicted_crossover(model, base, other)
+    return NEVER if found is None else ALWAYS if found > MOST else found
+
+
+def crossover_in_words(row: Mapping[str, object]) -> str:
     """One of them."""
-    found, predicted = row["measured"], row["predicted"]
-    if isinstance(found, float):
-        measured = f"up to {in_words(float(f'{found:.2g}'))}"
-    else:
-        measured = {
-            (True, True): "at every measured bandwidth",
-            (False, False): "at no measured bandwidth",
-        }.get((bool(row["faster_at_lowest"]), bool(row["faster_at_highest"])), "at the higher bandwidths only")
-    if predicted is None:
-        told = "no prediction"
-    elif predicted == float("inf"):
-        told = "at every bandwidth"
-    else:
-        told = f"up to {in_words(float(f'{predicted:.2g}'))}"
+    measured, predicted = (
+        f"up to {in_words(float(f'{value:.2g}'))}" if isinstance(value, float) else value
+        for value in (row["measured"], row["predicted"])
+    )
     where = f"N = {row['n_workers']}, D = {row['dim']:,}"
-    return f"{where}: {row['contestant']} is faster than {row['base']} {measured}; predicted: {told}"
+    return f"{where}: {row['contestant']} is faster than {row['base']}: measured {measured}, predicted {predicted}"
 
 
 def _grouped(points: Sequence[Point], *names: str) -> list[tuple[tuple, list[Point]]]:
