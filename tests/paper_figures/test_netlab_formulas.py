@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gpu_impl.netlab.contestants import CONTESTANTS
 from gpu_impl.netlab.point import Point
+from paper_figures.netlab import document
 from paper_figures.netlab.model import OVERHEAD, fit, measured_crossover, per_byte, predicted_crossover
 from paper_figures.netlab.tables import crossover_in_words, crossovers, model_in_words, tables
 from paper_figures.netlab.volumes import FORMULAS, agrees, formula_bytes
@@ -117,11 +121,31 @@ def test_it_is_told_in_words():
     rows = crossovers(points())
     assert [(row["base"], row["contestant"]) for row in rows] == [("ddp", "1-bit")]
     told = crossover_in_words(rows[0])
-    assert told.startswith("N = 4, D = 1,000,000: 1-bit is faster than ddp up to ")
+    assert told.startswith("N = 4, D = 1,000,000: 1-bit is faster than ddp: measured up to ")
     assert told.count("Gbit") == 2
+    for word, seconds in {"always": 1e-4, "never": 9.0}.items():
+        changed = [replace(one, step=seconds, silent=seconds) for one in points()[3:]]
+        assert f"measured {word}" in crossover_in_words(crossovers([*points()[:3], *changed])[0])
+    one_only = crossovers([point("ddp", 1e8), point("1-bit", 1e8)])[0]
+    assert (one_only["measured"], one_only["predicted"]) == ("always", "no prediction")
+    json.dumps(rows, allow_nan=False)
     assert [table.title for table in tables(points())] == [
         f"{bandwidth}, N = 4, D = 1,000,000" for bandwidth in ("100Mbit", "1Gbit", "10Gbit")
     ]
+
+
+def test_the_page_shows_the_committed_results():
+    page = (Path(__file__).parents[2] / "docs" / "netlab.md").read_text()
+    files = re.findall(r"`([\w-]+\.json)`", page)
+    assert {*files} == {file.name for file in document.RESULTS.glob("*.json")}
+    assert document.tables(document.points_of(document.RESULTS / files[0])) in page
+
+
+def test_in_the_committed_results_the_bytes_are_those_of_the_formula():
+    for file in document.RESULTS.glob("*.json"):
+        for one in document.points_of(file):
+            assert agrees(one), (file.name, one)
+            assert one.drops == 0
 
 
 def test_what_most_of_a_step_is():
