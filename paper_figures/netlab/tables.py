@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from statistics import median
 
 from rich.box import SIMPLE
 from rich.table import Column, Table
 
-from gpu_impl.netlab.bandwidth import MOST, in_words
+from gpu_impl.netlab.bandwidth import in_words
 from gpu_impl.netlab.point import Point
 from paper_figures.netlab.model import Model, fit, measured_crossover, predicted_crossover
 from paper_figures.netlab.volumes import formula_bytes
@@ -70,19 +71,31 @@ def models(points: Sequence[Point]) -> list[Model]:
 
 def model_in_words(model: Model, points: Sequence[Point]) -> str:
     """The fitted numbers, and how far off the points are that they were not fitted to."""
-    errors = sorted(abs(model.error(point)) for point in tested(model, points))
-    middle = errors[len(errors) // 2]
+    others = tested(model, points)
+    exchange, step = (
+        f"{100 * median(errors):.0f} % (median), {100 * max(errors):.0f} % (worst)"
+        for errors in (
+            [abs(model.exchange_error(point)) for point in others],
+            [abs(model.error(point)) for point in others],
+        )
+    )
     return (
         f"time model (T10b), N = {model.n_workers}: fitted on {len(model.fitted)} points: {1e9 * model.host:.2f} ns a "
-        f"byte on this machine, {1e3 * model.round:.2f} ms a round; {len(errors)} other points predicted: error of the "
-        f"step {100 * middle:.0f} % (median), {100 * errors[-1]:.0f} % (worst)"
+        f"byte on this machine, {1e3 * model.round:.2f} ms a round; {len(others)} other points predicted: error of the "
+        f"exchange {exchange}, of the step {step}"
     )
 
 
 def as_row(model: Model, points: Sequence[Point]) -> dict[str, object]:
     """The same for a file, with the error of every point that was predicted."""
     errors = [
-        {"contestant": point.contestant, "dim": point.dim, "bandwidth": point.bandwidth, "error": model.error(point)}
+        {
+            "contestant": point.contestant,
+            "dim": point.dim,
+            "bandwidth": point.bandwidth,
+            "exchange": model.exchange_error(point),
+            "step": model.error(point),
+        }
         for point in tested(model, points)
     ]
     return {
@@ -99,7 +112,8 @@ def tested(model: Model, points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.n_workers == model.n_workers and point not in model.fitted]
 
 
-ALWAYS, NEVER, ABOVE, UNKNOWN = "always", "never", "at the higher bandwidths only", "no prediction"
+ALWAYS, NEVER, ABOVE = "always", "never", "at the higher bandwidths only"
+BEYOND, UNKNOWN = "at all of these bandwidths", "nothing"
 
 
 def crossovers(points: Sequence[Point]) -> list[dict[str, object]]:
@@ -131,7 +145,7 @@ def _predicted(known: Mapping[int, Model], base: Sequence[Point], other: Sequenc
     if model is None:
         return UNKNOWN
     found = predicted_crossover(model, base, other)
-    return NEVER if found is None else ALWAYS if found > MOST else found
+    return NEVER if found is None else BEYOND if found > base[-1].bandwidth else found
 
 
 def crossover_in_words(row: Mapping[str, object]) -> str:
