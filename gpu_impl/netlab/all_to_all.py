@@ -58,8 +58,7 @@ def main(
 
 def timed(way: str, size: int, repeats: int) -> list[float]:
     """Seconds of each call, on one worker."""
-    n_workers = dist.get_world_size()
-    call = in_rounds(size // n_workers) if way == "rounds" else Collective(way, size).prepared(n_workers)
+    call = in_rounds(size // dist.get_world_size()) if way == "rounds" else Collective(way, size).prepared()
     times = []
     for _ in range(repeats):
         sleep(PAUSE)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 UNITS = {"Gbit": 1e9, "Mbit": 1e6, "kbit": 1e3}
+LEAST, MOST = 1e4, 1e12
+"""bit/s that are taken for a bandwidth."""
 
 
 def bits_per_second(text: str) -> float:
     """A bandwidth as it is written, such as "100Mbit" or "2.5Gbit".
 
     Raises:
-        ValueError: it is not written so, or not above 0.
+        ValueError: it is not written so, or does not lie in LEAST..MOST.
     """
     unit = next((unit for unit in UNITS if text.endswith(unit)), "")
     try:
         value = float(text.removesuffix(unit)) * UNITS[unit]
     except (KeyError, ValueError):
         value = 0.0
-    if not 1e4 <= value <= 1e12:
+    if not LEAST <= value <= MOST:
         raise ValueError(f"a bandwidth is a number and one of {', '.join(UNITS)}, such as 100Mbit; got {text!r}")
     return value
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import distributed as dist
+
+from gpu_impl.optimizer.collectives import Collectives
 
 FRAMING = 3 * 48
 SEGMENT = 2**20
@@ -54,15 +55,14 @@ class Collective:
         """Bytes that a worker sends beside the data."""
         return FRAMING * self.messages(n_workers)
 
-    def prepared(self, n_workers: int) -> Callable[[], object]:
-        """The call, in the default group, on memory of its own."""
-        if self.kind == "all-reduce":
-            return partial(dist.all_reduce, torch.zeros(math.ceil(self.size / 4)))
+    def prepared(self) -> Callable[[], None]:
+        """The call as the optimizer makes it, in the default group, on memory of its own."""
+        group = Collectives()
         whole = torch.zeros(self.size, dtype=torch.uint8)
-        if self.kind == "all-to-all":
-            return partial(dist.all_to_all_single, torch.zeros_like(whole), whole)
-        return partial(all_gather, whole, torch.zeros(self.size // n_workers, dtype=torch.uint8))
-
-
-# torch 2.13 renamed all_gather_into_tensor and warns of the old name
-all_gather: Callable[..., object] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+        if self.kind == "all-reduce":
+            begin = partial(group.all_reduce, torch.zeros(math.ceil(self.size / 4)))
+        elif self.kind == "all-to-all":
+            begin = partial(group.all_to_all, torch.zeros_like(whole), whole)
+        else:
+            begin = partial(group.all_gather, whole, torch.zeros(self.size // group.size, dtype=torch.uint8))
+        return lambda: begin().wait()

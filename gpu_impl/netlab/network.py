@@ -38,9 +38,7 @@ class Network:
 
     Args:
         n_hosts: N, 1 to 254.
-        congestion: how TCP finds its rate: "reno", which all kernels have, or what this one has besides. On links that
-            drop nothing, Reno fills them. BBR, which some kernels take of themselves, does not: training pauses between
-            its exchanges, and BBR then believes the link to be slow.
+        congestion: how TCP finds its rate: "reno", which all kernels have, or what this one has besides.
 
     Attributes:
         hosts: names of their namespaces.

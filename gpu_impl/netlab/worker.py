@@ -64,7 +64,7 @@ def prepare(name: str, n_parameters: int, batch: int) -> tuple[int, list[Collect
             step()
     silent.calls.clear()
     _held[SILENT]()
-    calls = [call.prepared(silent.size()) for call in silent.calls]
+    calls = [call.prepared() for call in silent.calls]
 
     def exchange() -> None:
         for call in calls:

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from gpu_impl.benchmarks.contestants import free_memory
 from gpu_impl.benchmarks.timing import environment
 from gpu_impl.harness.worker_pool import WorkerDiedError
 from gpu_impl.netlab.bandwidth import bits_per_second
@@ -35,6 +36,8 @@ PARAMETERS, QUICK_PARAMETERS = 10_000_000, 1_000_000
 FEWEST_PARAMETERS = 100_000
 """Below, what is padded and compared in every step is more than the formula's tolerance."""
 MOST_WORKERS = 64
+WORKER_BYTES, PARAMETER_BYTES = 4e8, 100
+"""Memory of a worker at its start, and for each parameter; at ten million parameters it had 1.25 GB."""
 FILE_WIDTH = 120
 
 
@@ -136,6 +139,10 @@ def _check(plan: Plan) -> None:
     for n_parameters in plan.parameters:
         if n_parameters < FEWEST_PARAMETERS:
             raise typer.BadParameter(f"--parameters must be at least {FEWEST_PARAMETERS}, got {n_parameters}")
+    needed = max(plan.workers) * (WORKER_BYTES + PARAMETER_BYTES * max(plan.parameters))
+    free = free_memory(torch.device("cpu"))
+    if needed > free:
+        raise typer.BadParameter(f"this needs {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free")
     for latency in plan.latencies:
         if not 0 <= latency <= 1:
             raise typer.BadParameter(f"--latency must lie in 0..1000 ms, got {1e3 * latency:g}")

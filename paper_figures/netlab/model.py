@@ -1,11 +1,12 @@
 """The time model of T10b on the lab's links: two numbers fitted on a few points, every other point predicted.
 
-    step = silent + bytes / effective bandwidth + rounds * (round + latency)
-    1 / effective bandwidth = 8/B * 1514/1448 + host
+    step = silent + exchange
+    exchange = bytes / effective bandwidth + rounds * (round + latency)
+    1 / effective bandwidth = the larger of 8/B * 1514/1448 and host
 
 ``silent`` is what the contestant takes without a network, measured; bytes are the formula's; B is the link's bit/s, of
-which every full frame of 1514 bytes carries 1448 of payload. Fitted are ``host``, seconds that this machine spends on a
-byte however fast the link is, and ``round``, seconds of a round of messages that carry next to nothing.
+which every full frame of 1514 bytes carries 1448 of payload. Fitted, to measured exchanges, are ``host``, seconds that
+this machine takes for a byte however fast the link is, and ``round``, those of a round of messages that carry nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import pairwise
 from statistics import median
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import least_squares
 
 from gpu_impl.netlab.counters import ETHERNET, HEADERS
 from gpu_impl.netlab.network import MTU
@@ -28,6 +29,8 @@ FRAME = MTU + ETHERNET
 OVERHEAD = FRAME / (FRAME - HEADERS)
 """Bytes of full frames over those of the payload in them. Acknowledgements without payload come on top."""
 
+SCALES = np.array([1e-9, 1e-3])
+"""ns a byte and ms a round: numbers near 1 for the solver."""
 FITTED = {"ddp", "1-bit"}
 """Who sends most, and who sends least; the model knows of no overlap, and the latter has none."""
 
@@ -38,7 +41,7 @@ class Model:
 
     Attributes:
         n_workers: N.
-        host: seconds a byte.
+        host: seconds a byte; no more than the fastest fitted link's where no link was faster than the machine.
         round: seconds a round.
         fitted: the points that the two numbers come from.
     """
@@ -49,19 +52,30 @@ class Model:
     fitted: tuple[Point, ...]
 
     def step(self, point: Point) -> float:
-        """Seconds of a step as T10b predicts them, from the point's ``silent`` and nothing else that was timed."""
+        """Seconds of a step as T10b predicts them; of what was timed there, from the point's ``silent`` alone."""
+        return self._time(point, point.silent)
+
+    def exchange(self, point: Point) -> float:
+        """Seconds of a step's collectives alone."""
+        return self._time(point, 0.0)
+
+    def _time(self, point: Point, compute: float) -> float:
         return step_time(
-            point.silent,
+            compute,
             point.dim,
             point.n_workers,
-            bandwidth=1 / (per_byte(point) + self.host),
+            bandwidth=1 / max(per_byte(point), self.host),
             bits=32 * formula_bytes(point) / all_reduce_bytes(point.dim, point.n_workers, 32),
             latency=(self.round + point.latency) * point.rounds / (2 * (point.n_workers - 1)),
         )
 
     def error(self, point: Point) -> float:
-        """Predicted over measured, less 1."""
+        """Predicted over measured step, less 1."""
         return self.step(point) / point.step - 1
+
+    def exchange_error(self, point: Point) -> float:
+        """Predicted over measured exchange, less 1."""
+        return self.exchange(point) / point.exchange - 1
 
 
 def per_byte(point: Point) -> float:
@@ -70,7 +84,7 @@ def per_byte(point: Point) -> float:
 
 
 def fit(points: Sequence[Point]) -> Model | None:
-    """The two numbers, by least squares of the relative error; None where that leaves no point to predict.
+    """The two numbers, by least squares of the exchanges' relative errors; None where that leaves no point to predict.
 
     Fitted on the lowest and the highest bandwidth of the contestants in FITTED, all of one N.
     """
@@ -79,13 +93,16 @@ def fit(points: Sequence[Point]) -> Model | None:
     chosen = [point for point in points if point.bandwidth in ends and point.contestant in who]
     if len(chosen) == len(points) or len(chosen) < 2:
         return None
-    rows = [[formula_bytes(point) / point.step, point.rounds / point.step] for point in chosen]
-    rest = [
-        (point.wire - formula_bytes(point) * per_byte(point) - point.rounds * point.latency) / point.step
-        for point in chosen
-    ]
-    host, each_round = nnls(np.array(rows), np.array(rest))[0]
-    return Model(points[0].n_workers, float(host), float(each_round), tuple(chosen))
+
+    def made(numbers: np.ndarray) -> Model:
+        host, each_round = map(float, numbers * SCALES)
+        return Model(points[0].n_workers, host, each_round, tuple(chosen))
+
+    def errors(numbers: np.ndarray) -> list[float]:
+        return [made(numbers).exchange_error(point) for point in chosen]
+
+    start = np.array([min(point.exchange / formula_bytes(point) for point in chosen), 0.0]) / SCALES
+    return made(least_squares(errors, start, bounds=(0, np.inf), xtol=1e-12, ftol=1e-12, gtol=1e-12).x)
 
 
 def measured_crossover(base: Sequence[Point], other: Sequence[Point]) -> float | None:
@@ -113,5 +130,4 @@ def predicted_crossover(model: Model, base: Sequence[Point], other: Sequence[Poi
     costs = silent + (other[0].rounds - base[0].rounds) * (model.round + base[0].latency)
     if saved <= 0:
         return None
-    per_byte_at_crossover = costs / saved - model.host
-    return 8 * OVERHEAD / per_byte_at_crossover if per_byte_at_crossover > 0 else float("inf")
+    return 8 * OVERHEAD / (costs / saved) if costs / saved > model.host else float("inf")

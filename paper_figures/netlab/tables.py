@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from statistics import median
 
 from rich.box import SIMPLE
 from rich.table import Column, Table
@@ -70,19 +71,31 @@ def models(points: Sequence[Point]) -> list[Model]:
 
 def model_in_words(model: Model, points: Sequence[Point]) -> str:
     """The fitted numbers, and how far off the points are that they were not fitted to."""
-    errors = sorted(abs(model.error(point)) for point in tested(model, points))
-    middle = errors[len(errors) // 2]
+    others = tested(model, points)
+    exchange, step = (
+        f"{100 * median(errors):.0f} % (median), {100 * max(errors):.0f} % (worst)"
+        for errors in (
+            [abs(model.exchange_error(point)) for point in others],
+            [abs(model.error(point)) for point in others],
+        )
+    )
     return (
         f"time model (T10b), N = {model.n_workers}: fitted on {len(model.fitted)} points: {1e9 * model.host:.2f} ns a "
-        f"byte on this machine, {1e3 * model.round:.2f} ms a round; {len(errors)} other points predicted: error of the "
-        f"step {100 * middle:.0f} % (median), {100 * errors[-1]:.0f} % (worst)"
+        f"byte on this machine, {1e3 * model.round:.2f} ms a round; {len(others)} other points predicted: error of the "
+        f"exchange {exchange}, of the step {step}"
     )
 
 
 def as_row(model: Model, points: Sequence[Point]) -> dict[str, object]:
     """The same for a file, with the error of every point that was predicted."""
     errors = [
-        {"contestant": point.contestant, "dim": point.dim, "bandwidth": point.bandwidth, "error": model.error(point)}
+        {
+            "contestant": point.contestant,
+            "dim": point.dim,
+            "bandwidth": point.bandwidth,
+            "exchange": model.exchange_error(point),
+            "step": model.error(point),
+        }
         for point in tested(model, points)
     ]
     return {
@@ -99,43 +112,50 @@ def tested(model: Model, points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.n_workers == model.n_workers and point not in model.fitted]
 
 
+ALWAYS, NEVER, ABOVE = "always", "never", "at the higher bandwidths only"
+BEYOND, UNKNOWN = "at all of these bandwidths", "nothing"
+
+
 def crossovers(points: Sequence[Point]) -> list[dict[str, object]]:
-    """Up to which bandwidth each 1-bit contestant is faster than each base: measured and predicted, bit/s."""
+    """Up to which bandwidth each 1-bit contestant is faster than each base: bit/s, or one of the words above."""
     known = {model.n_workers: model for model in models(points)}
     rows: list[dict[str, object]] = []
     for (n_workers, dim, latency), group in _grouped(points, "n_workers", "dim", "latency"):
         runs = {name: sorted(run, key=lambda point: point.bandwidth) for (name,), run in _grouped(group, "contestant")}
         for base in (name for name in BASES if name in runs):
             for name in (name for name in runs if name.startswith("1-bit")):
-                slowest, fastest = (runs[name][k].step < runs[base][k].step for k in (0, -1))
-                model = known.get(n_workers)
+                pair = runs[base], runs[name]
                 rows.append({
                     "n_workers": n_workers, "dim": dim, "latency": latency, "base": base, "contestant": name,
-                    "faster_at_lowest": slowest, "faster_at_highest": fastest,
-                    "measured": measured_crossover(runs[base], runs[name]),
-                    "predicted": None if model is None else predicted_crossover(model, runs[base], runs[name]),
+                    "measured": _measured(*pair), "predicted": _predicted(known, *pair),
                 })  # fmt: skip
     return rows
 
 
-def crossover_in_words(row: dict[str, object]) -> str:
+def _measured(base: Sequence[Point], other: Sequence[Point]) -> float | str:
+    found = measured_crossover(base, other)
+    if found is not None:
+        return found
+    faster = [two.step < one.step for one, two in zip(base, other, strict=True)]
+    return ALWAYS if all(faster) else ABOVE if faster[-1] else NEVER
+
+
+def _predicted(known: Mapping[int, Model], base: Sequence[Point], other: Sequence[Point]) -> float | str:
+    model = known.get(base[0].n_workers)
+    if model is None:
+        return UNKNOWN
+    found = predicted_crossover(model, base, other)
+    return NEVER if found is None else BEYOND if found > base[-1].bandwidth else found
+
+
+def crossover_in_words(row: Mapping[str, object]) -> str:
     """One of them."""
-    found, predicted = row["measured"], row["predicted"]
-    if isinstance(found, float):
-        measured = f"up to {in_words(float(f'{found:.2g}'))}"
-    else:
-        measured = {
-            (True, True): "at every measured bandwidth",
-            (False, False): "at no measured bandwidth",
-        }.get((bool(row["faster_at_lowest"]), bool(row["faster_at_highest"])), "at the higher bandwidths only")
-    if predicted is None:
-        told = "no prediction"
-    elif predicted == float("inf"):
-        told = "at every bandwidth"
-    else:
-        told = f"up to {in_words(float(f'{predicted:.2g}'))}"
+    measured, predicted = (
+        f"up to {in_words(float(f'{value:.2g}'))}" if isinstance(value, float) else value
+        for value in (row["measured"], row["predicted"])
+    )
     where = f"N = {row['n_workers']}, D = {row['dim']:,}"
-    return f"{where}: {row['contestant']} is faster than {row['base']} {measured}; predicted: {told}"
+    return f"{where}: {row['contestant']} is faster than {row['base']}: measured {measured}, predicted {predicted}"
 
 
 def _grouped(points: Sequence[Point], *names: str) -> list[tuple[tuple, list[Point]]]:

@@ -278,6 +278,7 @@ def test_without_a_module_of_the_kernel_one_sentence_and_exit_3(monkeypatch, cap
         (["--bandwidth", "fast"], "--bandwidth: a bandwidth is a number"),
         (["--workers", "1"], "--workers must lie in 2..64, got 1"),
         (["--parameters", "10"], "--parameters must be at least 100000, got 10"),
+        (["--parameters", "10000000000"], "this needs 4001.6 GB of memory and "),
         (["--latency", "-1"], "--latency must lie in 0..1000 ms, got -1"),
         (["--contestants", "sgd"], f"--contestants must be one of {', '.join(CONTESTANTS)}; got 'sgd'"),
         (["--batch", "0"], "Invalid value for '--batch'"),

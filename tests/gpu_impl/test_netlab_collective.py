@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import distributed as dist
 
-from gpu_impl.netlab.collective import FRAMING, Collective, all_gather
+from gpu_impl.netlab.collective import FRAMING, Collective
 from gpu_impl.netlab.contestants import CONTESTANTS, PREPARATION
 from gpu_impl.netlab.layers import LAYERS, Layers, width_for
 from gpu_impl.netlab.silent_group import NAME, SilentGroup
+from gpu_impl.optimizer.collectives import Collectives
 
 
 @pytest.mark.parametrize("n_parameters", [8, 1_000_000, 10_000_000])
@@ -45,7 +46,7 @@ def silent():
 
 @pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "all-to-all"])
 def test_a_prepared_collective_is_the_one_that_was_written_down(silent, kind):
-    Collective(kind, 48).prepared(4)()
+    Collective(kind, 48).prepared()()
     assert silent.calls == [Collective(kind, 48)]
 
 
@@ -70,7 +71,7 @@ def test_each_contestant_trains_on_the_silent_group(silent, name):
 
 def test_what_the_silent_group_gives_is_what_equal_workers_would_get(silent):
     row, rows, gathered = torch.arange(3.0), torch.arange(12.0).view(4, 3), torch.zeros(4, 3)
-    all_gather(gathered.view(-1), row)
+    Collectives().all_gather(gathered, row).wait()
     assert gathered.tolist() == [row.tolist()] * 4
     swapped = torch.zeros(4, 3)
     dist.all_to_all_single(swapped, rows)
