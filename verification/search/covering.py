@@ -76,6 +76,12 @@ def covering_rows(space: Space, seed: int, triples: Sequence[str] = ()) -> list[
     return [*rows, *missing_rows(space, seed, triples, rows)]
 
 
+def rows_of_each_level(space: Space, seed: int) -> list[Row]:
+    """Few rows that hold every level that some row can hold."""
+    builder = _Builder(space, np.random.default_rng(seed))
+    return builder.named(builder.rows(builder.uncovered(tuple(space.features), 1)))
+
+
 def missing_rows(space: Space, seed: int, triples: Sequence[str], rows: Sequence[Row]) -> list[Row]:
     """What ``rows`` lack of every allowed triple among the features ``triples``."""
     if not triples:
@@ -112,6 +118,8 @@ class _Builder:
         for chosen in combinations(names, strength):
             rest[np.ix_(*(self.of[name] for name in chosen))] = True
         forbidden = self.forbidden
+        if strength == 1:
+            return rest
         if strength == 2:
             rest &= ~forbidden
             return rest | rest.T
