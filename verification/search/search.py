@@ -261,7 +261,7 @@ class _Search:
     def time_needed(self, name: str) -> str:
         """How long a full check takes: the calls at the mean of those so far, and what is done beside them."""
         took_C = np.array(self.driver.took)
-        if len(took_C) < ENOUGH_CALLS or len(self.costs) < LEAST_CASES:
+        if len(took_C) < ENOUGH_CALLS or not self.costs:
             return f"the time was over after {len(took_C)} calls, too few to say how long a full check takes"
         each = float(np.minimum(took_C, np.quantile(took_C, 0.95)).mean())  # the first call of a thing may be slow
         costs_RK = np.array([costs_of_row(row) for plan in self.plans for row, _ in plan.rows], np.float64)
@@ -295,7 +295,7 @@ def whole_time(done_RK: NDArray[np.float64], all_RK: NDArray[np.float64]) -> flo
     costs_RK, seconds_R = done_RK[:, :2], done_RK[:, 2]
     weights_R = 1 / np.maximum(costs_RK[:, 0], 1)  # a long row tells no more than a short one
     found_K = np.linalg.lstsq(costs_RK * weights_R[:, None], seconds_R * weights_R, rcond=None)[0]
-    if (found_K < 0).any():
+    if len(seconds_R) < LEAST_CASES or (found_K < 0).any():  # so much a call
         found_K = np.array([seconds_R.sum() / costs_RK[:, 0].sum(), 0.0])
     return float((all_RK @ found_K).sum())
 
