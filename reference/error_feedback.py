@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from reference.arithmetic import Array
+from reference.arithmetic import Array, zeros
 from reference.compressors import Compressor, Message, ScaledSign
 from reference.compressors.scaled_sign import Starts
 
@@ -33,7 +33,7 @@ def compress_with_feedback(
     ``starts_K``, where blocks begin, each of them has a scale of its own [C13]: then the compressor is a scaled sign.
     """
     if live_D is not None:
-        u_D *= live_D
+        u_D[~live_D] = zeros(1, u_D.dtype)[0]  # a product would turn Inf, from a P of 1/eps, into NaN
     if starts_K is not None and isinstance(compressor, ScaledSign):
         counted_D = np.ones(u_D.size, np.intp) if live_D is None else live_D.astype(np.intp)
         message = compressor.encode_blocks(u_D, starts_K, np.add.reduceat(counted_D, starts_K))

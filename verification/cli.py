@@ -14,8 +14,9 @@ import typer
 from onebit_files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from verification.isolated import Outcome
     from verification.search.search import Result, Verdict
 
 NOT_CHECKED = 3
@@ -26,15 +27,28 @@ STOPPED = 130
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
-    """SIGTERM stops the search as Ctrl-C does, and so does SIGINT where the shell has it ignored (background jobs)."""
+def _stoppable() -> Iterator[Callable[[], None]]:
+    """The first SIGINT or SIGTERM stops the search; those after it do nothing, so that the report is whole.
+
+    SIGTERM stops it as Ctrl-C does, and so does SIGINT where the shell has it ignored (background jobs). What is
+    yielded makes the first one do nothing either: for the report of a search that came to its end.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: None
         return
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+
+    def ignore() -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+    def stop(number: int, frame: Any) -> None:
+        ignore()
+        raise KeyboardInterrupt
+
+    before = [signal.signal(number, stop) for number in numbers]
     try:
-        yield
+        yield ignore
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
@@ -69,34 +83,49 @@ def verify(
 
     from verification.isolated import search_isolated  # noqa: PLC0415
     from verification.loading import load_expected_failures  # noqa: PLC0415
-    from verification.report import as_dict, coverage_of, to_json, to_junit  # noqa: PLC0415
     from verification.search.plan import PROFILES  # noqa: PLC0415
 
     if profile not in PROFILES:
         raise typer.BadParameter(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
     console = Console()
-    try:
-        expected = load_expected_failures(expected_failures) if expected_failures else {}
-        with _stoppable(), Progress(console=console, transient=True) as bars:
-            bar = bars.add_task(f"{target}, {profile}", total=None)
-            outcome = search_isolated(
-                target,
-                PROFILES[profile],
-                name=profile,
-                seed=seed,
-                only=only or (),
-                minutes=minutes,
-                progress=lambda done, total: bars.update(bar, completed=done, total=total),
-            )
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+    with _stoppable() as finish:
+        try:
+            expected = load_expected_failures(expected_failures) if expected_failures else {}
+            with Progress(console=console, transient=True) as bars:
+                bar = bars.add_task(f"{target}, {profile}", total=None)
+                outcome = search_isolated(
+                    target,
+                    PROFILES[profile],
+                    name=profile,
+                    seed=seed,
+                    only=only or (),
+                    minutes=minutes,
+                    progress=lambda done, total: bars.update(bar, completed=done, total=total),
+                )
+                finish()
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        _report(console, outcome, target, expected, {"profile": profile, "seed": seed}, json_file, junit_file)
+
+
+def _report(
+    console: Any,
+    outcome: Outcome,
+    target: str,
+    expected: dict[str, str],
+    about: dict[str, Any],
+    json_file: Path | None,
+    junit_file: Path | None,
+) -> None:
+    """Write and print what came of a search, and end with its exit status."""
+    from verification.report import as_dict, coverage_of, to_json, to_junit  # noqa: PLC0415 - light --help
+
     result = outcome.result
     source, _, class_name = target.rpartition(":")
     source = str(Path(source).resolve())  # a counterexample can be run from anywhere
     rows = [as_dict(verdict, source, class_name, expected.get(verdict.clause.id)) for verdict in result.verdicts]
     if json_file:
-        about = {"target": target, "profile": profile, "seed": seed}
-        write_atomically(json_file, to_json(rows, **about, **coverage_of(result)))
+        write_atomically(json_file, to_json(rows, target=target, **about, **coverage_of(result)))
     if junit_file:
         write_atomically(junit_file, to_junit(rows, target))
     for verdict in result.verdicts:
@@ -105,7 +134,7 @@ def verify(
     unexpected = [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
     _print_causes(console, failed)
     for row in unexpected:
-        console.print(f"{row['property']} was expected to fail and holds: take it out of {expected_failures}")
+        console.print(f"{row['property']} was expected to fail and holds: take it out of --expected-failures")
     _print_coverage(console, outcome.name, result, len(failed))
     if outcome.stopped:
         raise typer.Exit(STOPPED)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GRACE = 30.0
-"""Seconds past its limit after which a search is ended that does not stop by itself: a call does not come back."""
+"""Seconds past its limit after which a check is ended that does not stop by itself: a call does not come back."""
 
 
 @dataclass
@@ -70,8 +70,6 @@ class _Delivered:
         if kind == "begin":
             self.name, self.verdicts = rest[0], {verdict.clause.id: verdict for verdict in rest[1]}
             self.ends = time.monotonic() + self.limit + GRACE
-        elif kind == "searched":  # half as much time is left for counterexamples
-            self.ends = time.monotonic() + self.limit / 2 + GRACE
         elif kind == "found":
             self.verdicts[rest[0].clause.id] = rest[0]
         elif kind == "case":
@@ -113,6 +111,7 @@ def search_isolated(
     """
     began = time.monotonic()
     delivered = _Delivered(60 * (profile.minutes if minutes is None else minutes))
+    delivered.ends = began + delivered.limit + GRACE  # to load the class and to call it once
     options = {"profile": profile, "name": name, "seed": seed, "only": tuple(only), "minutes": minutes}
     ours, theirs = Pipe()
     command = [sys.executable, "-c", START, str(theirs.fileno()), *sys.path]
@@ -195,7 +194,6 @@ def main(descriptor: int) -> None:
             progress=lambda done, total: send("case", done, total),
             begin=lambda verdicts: send("begin", driver.name, verdicts),
             found=lambda verdict: send("found", verdict),
-            searched=lambda: send("searched"),
         )
         send("result", result)
     except (ValueError, AdapterError) as error:

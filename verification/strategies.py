@@ -19,7 +19,8 @@ from verification.search.cases import Case
 from verification.search.collective_space import collective_case, collective_space
 from verification.search.covering import Row, Space
 from verification.search.driver import Driver
-from verification.search.optimizer_space import optimizer_case, optimizer_space
+from verification.search.optimizer_cases import optimizer_case
+from verification.search.optimizer_space import optimizer_space
 from verification.search.runs import findings
 
 __all__ = ["cases", "findings"]

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 import typer
 
-from verification.cli import mutants, verify
+from verification.cli import _stoppable, mutants, verify
 from verification.search.plan import PROFILES
 
 CODE = """
@@ -192,6 +192,19 @@ def test_a_stopped_search_says_and_writes_what_it_found(tmp_path, quick):
     found = {row["property"]: row["outcome"] for row in json.loads(out.read_text())["properties"]}
     assert found["optimizer.adam_params"] == "fails"
     assert set(found.values()) == {"fails", "not checked"}
+
+
+def test_a_second_signal_changes_nothing():
+    before = signal.getsignal(signal.SIGTERM)
+    with _stoppable():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+    with _stoppable() as finish:
+        finish()
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_exit_status_3_where_something_was_not_checked(file, capsys):

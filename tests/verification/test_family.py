@@ -19,7 +19,7 @@ from verification.relation.step import StepRelation
 from verification.search.cases import OptimizerCase
 from verification.search.driver import Driver
 from verification.search.dyadic import exact_run
-from verification.search.optimizer_space import exact_case
+from verification.search.optimizer_cases import exact_case
 from verification.search.runs import check, follow
 
 RNG = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from verification.independent.optimizers import Eager
 from verification.relation.finding import AdapterError
 from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
-from verification.search.search import search
+from verification.search.search import probe, search, whole_time
 
 
 def outcomes(under_test, profile, **options):
@@ -70,14 +70,14 @@ def test_a_slow_class_is_told_how_long_a_check_takes(brief, monkeypatch):
             now += 0.25
             super().step(grads_ND)
 
-    clock = SimpleNamespace(monotonic=lambda: now, process_time=lambda: 0.0)
+    clock = SimpleNamespace(monotonic=lambda: now, process_time=lambda: now)
     monkeypatch.setattr("verification.search.search.time", clock)
     monkeypatch.setattr("verification.search.driver.time", clock)
     found, result = outcomes(Slow, brief, minutes=0.5)
     assert "holds" not in found.values()
     assert 30 < result.seconds <= 30.5
     said = re.fullmatch(
-        r".* at (\S+) s a call of Slow .* a full .* takes about (\d+) minutes; say --minutes (\d+)", result.notes[0]
+        r".* at (\S+) s a call of Slow .* a full .* takes about (\d+) minutes?; say --minutes (\d+)", result.notes[0]
     )
     assert said
     assert "too few to say" in outcomes(Slow, brief, minutes=0.03)[1].notes[0]
@@ -115,6 +115,28 @@ def test_a_class_that_raises_now_and_then_fails_there(brief):
     assert (
         next(v for v in result.verdicts if v.outcome == "fails").findings[0].message == "Odd.step raised SystemExit: 3"
     )
+
+
+def test_an_exception_that_fails_to_say_its_message_is_a_finding():
+    class MuteError(Exception):
+        def __str__(self):
+            raise RuntimeError("no message")
+
+    class Raises(Eager):
+        def step(self, grads_ND):
+            raise MuteError
+
+    with pytest.raises(AdapterError, match=r"Raises\.step raised MuteError: \(its message can't be read\)"):
+        probe(Driver(Raises))
+
+
+def test_the_whole_time_is_so_much_a_call_and_so_much_an_element():
+    costs_RK = np.random.default_rng(0).integers(10, 1000, (50, 2)).astype(float)
+    seconds_R = costs_RK @ [0.5, 0.01]
+    done_RK = np.column_stack([costs_RK, seconds_R])
+    assert whole_time(done_RK[:10], costs_RK) == pytest.approx(seconds_R.sum())
+    falling_RK = np.column_stack([costs_RK, costs_RK[:, 0] / costs_RK[:, 1]])
+    assert whole_time(falling_RK, costs_RK) > 0
 
 
 def test_a_plain_input_must_pass(brief):

@@ -29,7 +29,7 @@ class Optimizer:
     extensions = EXTENSIONS
 
     def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
-        self.pool, self.run = WorkerPool.of(n_workers), next(_RUNS)
+        self.pool, self.run, self.hyper, self.dim = WorkerPool.of(n_workers), next(_RUNS), hyper, params_D.size
         self.pool.call(worker.start, self.run, params_D, hyper, self.backend)
 
     def step(self, grads_ND: Array) -> None:
@@ -54,6 +54,8 @@ class Optimizer:
 
     def load(self, data: bytes, n_workers: int) -> None:
         """Continue on ``n_workers`` workers; on another number than before, from the resized state [C11]."""
+        if n_workers != self.pool.n_workers:
+            self.start(np.zeros(self.dim, np.float32), n_workers, self.hyper)
         saved: list[dict[str, Any]] = torch.load(io.BytesIO(data), weights_only=True)
         states = resize_state_dicts([row["optimizer"] for row in saved], n_workers)
         self.pool.map(worker.load, [(self.run, {**saved[0], "optimizer": state}) for state in states])

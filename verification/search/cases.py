@@ -41,6 +41,23 @@ class CollectiveCase:
 
 
 @dataclass(frozen=True, repr=False)
+class OtherRun:
+    """Another run, of steps alone: before the one of a case on its instance, beside it, or where it is loaded.
+
+    Attributes:
+        params_D: where it starts; its D may be another one.
+        grads_TND: gradients of its steps; some may not be finite. There may be none.
+        n_workers: N.
+        hyper: hyper-parameters; None: those of the case.
+    """
+
+    params_D: Array
+    grads_TND: Array
+    n_workers: int
+    hyper: PublishedHyper | None = None
+
+
+@dataclass(frozen=True, repr=False)
 class OptimizerCase:
     """A run of an optimizer.
 
@@ -50,12 +67,15 @@ class OptimizerCase:
         n_workers: N at the start.
         hyper: hyper-parameters.
         program: what is done, in order: "step"; "save" (and nothing is loaded); "reload" (save, then load into a new
-            instance); "reload used" (into one that has run); "resize 3" (load on three workers).
+            instance); "reload used" (into one that has done ``target``); "roll back" (save, step, load into the same
+            instance); "resize 3" (load on three workers), "resize 3 used" (where ``target`` ran on others).
         unseen: numbers of the operations after which no snapshot is taken.
-        begin: "new"; "used": the instance has done another run before; "used, other N": on other workers; "beside":
-            another run goes on beside it.
+        begin: "new"; "used": the instance has done ``other`` before; "beside": ``other`` goes on beside it, its
+            gradients again and again.
         layout: how parameters and gradients lie in memory (``layouts.py``).
         exact: dyadic inputs, on which no operation of a compression round rounds.
+        other: see ``begin``.
+        target: what the instance has done into which the run is loaded; with the hyper-parameters and D of the case.
     """
 
     params_D: Array
@@ -67,6 +87,8 @@ class OptimizerCase:
     begin: str = "new"
     layout: str = "contiguous"
     exact: bool = False
+    other: OtherRun | None = None
+    target: OtherRun | None = None
 
     @property
     def dim(self) -> int:
@@ -80,9 +102,19 @@ class OptimizerCase:
 Case = CollectiveCase | OptimizerCase
 
 
+def kind(operation: str) -> str:
+    """The operation without its number of workers: "resize 3 used" is a "resize used"."""
+    return " ".join(word for word in operation.split() if not word.isdigit())
+
+
+def workers_after(operation: str, n: int) -> int:
+    """The number of workers after an operation on ``n``."""
+    return int(operation.split()[1]) if operation.startswith("resize") else n
+
+
 def most_workers(n_workers: int, program: tuple[str, ...]) -> int:
     """The largest number of workers that a program ever has."""
-    return max(n_workers, *(int(op.split()[1]) for op in program if op.startswith("resize")), 0)
+    return max(n_workers, *(workers_after(operation, 0) for operation in program), 0)
 
 
 def trimmed(case: OptimizerCase) -> OptimizerCase:

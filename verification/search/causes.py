@@ -19,14 +19,18 @@ import numpy as np
 
 from verification.independent.correct import correct_class
 from verification.relation.finding import Finding, OutOfTime, Unsupported
-from verification.search.cases import Case, OptimizerCase
+from verification.search.cases import Case, OptimizerCase, kind
 from verification.search.clauses import CLAUSES, Clause
 from verification.search.driver import Driver
 from verification.search.program import Program, programs
 from verification.search.runs import DISTURBANCES, WATCHING, check
 from verification.search.simplify import simplest
 
-PLAINER = {"reload used": ("reload", "save"), "reload": ("save",), "resize": ("reload", "save")}
+PLAINER = {
+    **dict.fromkeys(("reload used", "roll back", "resize"), ("reload", "save")),
+    "reload": ("save",),
+    "resize used": ("resize", "reload", "save"),
+}
 """Events -> those that show the same faults, and fewer of their own."""
 
 EVENTS = {**{name: clause for name, clause in DISTURBANCES.items() if name not in WATCHING}, "resize": "resize"}
@@ -187,16 +191,11 @@ def _rank(failing: Failing) -> tuple[str, bool, bool, int]:
     return clause.level, clause.name == "raises", clause.name not in EVENTS.values(), order.index(clause.id)
 
 
-def _kinds(case: OptimizerCase) -> list[str]:
-    """Its operations; a resize to any number of workers is a resize."""
-    return [operation.split()[0] if operation.startswith("resize") else operation for operation in case.program]
-
-
 def _events(case: Case) -> set[str]:
     """The clauses of the events in a case, and of plainer ones."""
     if not isinstance(case, OptimizerCase):
         return set()
-    events = {case.begin, *_kinds(case)} & set(EVENTS)
+    events = {case.begin, *map(kind, case.program)} & set(EVENTS)
     return {EVENTS[name] for event in events for name in (event, *PLAINER.get(event, ()))}
 
 
@@ -204,10 +203,14 @@ def _plainer(case: Case) -> Iterator[Case]:
     """The case with plainer events, and looked at after every step."""
     if not isinstance(case, OptimizerCase):
         return
-    kinds = _kinds(case)
-    for event in sorted(set(kinds) & set(PLAINER)):
+    for event in sorted({kind(operation) for operation in case.program} & set(PLAINER)):
         for other in PLAINER[event]:
-            changed = zip(kinds, case.program, strict=True)
-            yield replace(case, program=tuple(other if kind == event else one for kind, one in changed))
+            program = tuple(_instead(other, one) if kind(one) == event else one for one in case.program)
+            yield replace(case, program=program)
     if case.unseen:
         yield replace(case, unseen=frozenset())
+
+
+def _instead(event: str, operation: str) -> str:
+    """The plainer event in place of an operation; on as many workers."""
+    return operation.removesuffix(" used") if event == "resize" else event

@@ -11,16 +11,25 @@ import numpy as np
 
 from verification.protocol import Traits
 from verification.search.cases import Call, CollectiveCase
-from verification.search.covering import Row, Space
+from verification.search.covering import Row, Space, rows_of_each_level
 from verification.search.dyadic import exact_round
-from verification.search.optimizer_space import TOO_LONG, allowed_layouts, allowed_sizes, allowed_workers, dims
+from verification.search.optimizer_space import (
+    LARGE,
+    TOO_LONG,
+    allowed_layouts,
+    allowed_sizes,
+    allowed_workers,
+    dims,
+    worker_levels,
+    workers,
+)
 from verification.search.palettes import PALETTES, absorbing, factors, magnitudes
 
 
 def collective_space(traits: Traits) -> Space:
     """Features and levels for a class with these traits."""
     features: dict[str, tuple[Any, ...]] = {
-        "workers": allowed_workers(traits),
+        "workers": worker_levels(traits),
         "size": allowed_sizes(traits),
         "calls": ((1, 1), (2, 4), (11, 13)),
         "sizes": ("one", "several"),
@@ -34,10 +43,10 @@ def collective_space(traits: Traits) -> Space:
 
 
 EXCLUDED: tuple[tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], str], ...] = (
-    ("size", lambda size: size[0] >= 65536, "workers", lambda n: n > 4, TOO_LONG),
-    ("size", lambda size: size[0] >= 257, "workers", lambda n: n > 16, TOO_LONG),
-    ("size", lambda size: size[0] >= 65536, "calls", lambda calls: calls[1] > 1, TOO_LONG),
-    ("size", lambda size: size[0] >= 65536, "sizes", partial(operator.eq, "several"), TOO_LONG),
+    ("size", lambda size: size[0] >= 16385, "workers", lambda n: n[1] > 4, TOO_LONG),
+    ("size", lambda size: size[0] >= 257, "workers", lambda n: n[1] > 16, TOO_LONG),
+    ("size", lambda size: size[0] >= 16385, "calls", lambda calls: calls[1] > 1, TOO_LONG),
+    ("size", lambda size: size[0] >= 16385, "sizes", partial(operator.eq, "several"), TOO_LONG),
     ("size", lambda size: size[0] >= 4096, "calls", lambda calls: calls[1] > 4, TOO_LONG),
     (
         "magnitude",
@@ -59,13 +68,14 @@ def _excluded(pair: Row) -> str:
 
 def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> CollectiveCase:
     """A case of this row: what its levels leave open is drawn."""
-    dim = dims(row["size"], row["workers"], traits, rng)
+    n = workers(row["workers"], traits, rng)
+    dim = dims(row["size"], n, traits, rng)
     count = int(rng.integers(*row["calls"], endpoint=True))
-    shapes = [(row["workers"], dim)] * count
+    shapes = [(n, dim)] * count
     if row["sizes"] == "several" and traits.sizes is None:
         for i in range(count - 1):
-            n = rng.choice([m for m in allowed_workers(traits) if m <= max(4, row["workers"])] or [row["workers"]])
-            shapes[i] = (int(rng.choice([n, row["workers"]])), int(rng.choice([dim, 2 * dim, max(1, dim // 2), 9])))
+            other = rng.choice([m for m in allowed_workers(traits) if m <= max(4, n)] or [n])
+            shapes[i] = (int(rng.choice([other, n])), int(rng.choice([dim, 2 * dim, max(1, dim // 2), 9])))
     calls = tuple(_call(row, shape, traits, rng) for shape in shapes)
     return CollectiveCase(calls, row["layout"], row["factor"])
 
@@ -87,19 +97,27 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
     return buffers_ND, errors_ND, error_D
 
 
-def large_cases(traits: Traits) -> list[CollectiveCase]:
-    """Few cases that no row holds: a long sum that stands still, D = 2^20, many exact elements, and all zeros."""
+def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
+    """Few cases that no row holds: many exact elements, a long sum that stands still, all zeros, and D to 2^20.
+
+    The last ones hold every level of every other feature that is not too long with so many elements.
+    """
     n, dtype = allowed_workers(traits)[0], traits.numpy_dtype
     found = [
         exact_round(traits, *drawn) for drawn in ((1, 4**7, 1), (4, 4**6, 2)) if drawn[0] in allowed_workers(traits)
     ]
     if traits.sizes is None:
         still_ND = np.broadcast_to(absorbing(2**18, traits.scale or "l2").astype(dtype), (n, 2**18))
-        large_ND = np.random.default_rng(0).standard_normal((n, 2**20), np.float32).astype(dtype)
         nothing_ND = np.zeros((n, 8), dtype)
-        for buffers_ND, calls in ((still_ND, 1), (large_ND, 1), (nothing_ND, 2)):
+        for buffers_ND, calls in ((still_ND, 1), (nothing_ND, 2)):
             call = (buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0]))
             found.append(CollectiveCase((call,) * calls))
+        space = collective_space(traits)
+        space = Space({**space.features, "size": (LARGE,)}, space.exclusion)
+        for number, row in enumerate(rows_of_each_level(space, seed)):
+            most = LARGE[1] // row["workers"][1]
+            size = (most if number == 0 else LARGE[0], max(most, LARGE[0]))
+            found.append(collective_case({**row, "size": size}, traits, np.random.default_rng([seed, number])))
     return [case for case in found if case is not None]
 
 

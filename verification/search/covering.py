@@ -95,6 +95,12 @@ def covering_rows(space: Space, seed: int, triples: Sequence[str] = (), beside: 
     return [*rows, *missing_rows(space, seed, triples, rows, beside)]
 
 
+def rows_of_each_level(space: Space, seed: int) -> list[Row]:
+    """Few rows that hold every level that some row can hold."""
+    builder = _Builder(space, np.random.default_rng(seed))
+    return builder.named(builder.rows(builder.uncovered(tuple(space.features), 1)))
+
+
 def missing_rows(
     space: Space, seed: int, triples: Sequence[str], rows: Sequence[Row], beside: Triples | None = None
 ) -> list[Row]:
@@ -133,8 +139,13 @@ class _Builder:
         for chosen in combinations(names, strength):
             rest[np.ix_(*(self.of[name] for name in chosen))] = True
         forbidden = self.forbidden
+        if strength == 1:
+            return rest
         if strength == 2:
             rest &= ~forbidden
+            for levels in self.of.values():  # beside which some level of every feature is left
+                beside = (~forbidden[:, levels]).astype(np.intp)
+                rest &= beside @ beside.T > 0
             return rest | rest.T
         rest &= ~(forbidden[:, :, None] | forbidden[:, None, :] | forbidden[None, :, :])
         return np.logical_or.reduce([rest.transpose(order) for order in permutations(range(3))])
@@ -142,11 +153,6 @@ class _Builder:
     def cover(self, rest: NDArray[np.bool_], row: Sequence[int]) -> None:
         """Take what a row covers out of ``rest``."""
         rest[_block(row, rest.ndim)] = False
-
-    def gain(self, rest: NDArray[np.bool_], levels: NDArray[np.intp], chosen: list[int]) -> NDArray[np.intp]:
-        """How many combinations each of ``levels`` would cover beside the chosen ones."""
-        others = (np.asarray(chosen, np.intp),) * (rest.ndim - 1)
-        return rest[np.ix_(levels, *others)].reshape(len(levels), -1).sum(axis=1)
 
     def rows(self, rest: NDArray[np.bool_]) -> list[list[int]]:
         """Rows until nothing that can be covered is left."""
@@ -177,15 +183,30 @@ class _Builder:
 
     def row(self, rest: NDArray[np.bool_], start: NDArray[np.intp]) -> list[int] | None:
         """One row that holds the combination ``start``; None if the exclusions leave no level somewhere."""
-        chosen = [int(n) for n in start]
-        names = [name for name in self.of if name not in {self.levels[n][0] for n in chosen}]
+        chosen = list[int]()
+        allowed, gain = np.ones(len(self.levels), np.bool_), np.zeros(len(self.levels), np.intp)
+
+        def choose(level: int) -> None:
+            """Each level would cover this much more beside it and those chosen before."""
+            nonlocal gain
+            if rest.ndim == 2:
+                gain += rest[:, level]
+            elif rest.ndim == 3:
+                gain += rest[:, level, chosen].sum(axis=1)
+            np.logical_and(allowed, ~self.forbidden[level], out=allowed)
+            chosen.append(level)
+
+        for level in start:
+            choose(int(level))
+        held = {self.levels[n][0] for n in chosen}
+        names = [name for name in self.of if name not in held]
         for at in self.rng.permutation(len(names)):
             levels = self.of[names[at]]
-            levels = levels[~self.forbidden[levels][:, chosen].any(axis=1)]
+            levels = levels[allowed[levels]]
             if not levels.size:
                 return None
-            gain = self.gain(rest, levels, chosen)
-            chosen.append(int(self.rng.choice(levels[gain == gain.max()])))
+            some = gain[levels] if rest.ndim > 1 else rest[levels]
+            choose(int(self.rng.choice(levels[some == some.max()])))
         return sorted(chosen)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from verification.protocol import ARRAYS, Array, PublishedHyper, Snapshot, Traits, levels
 from verification.relation.finding import Misbehaved, OutOfTime, Unsupported
-from verification.search.cases import Call, OptimizerCase
+from verification.search.cases import Call, OtherRun
 
 
 class Driver:
@@ -101,16 +101,18 @@ class Driver:
             raise Misbehaved(f"{self.name}.save must return bytes, got {type(data).__name__}")
         return data
 
-    def reloaded(self, instance: Any, case: OptimizerCase, n_workers: int, *, used: bool = False) -> Any:
-        """Another instance that continues where ``instance`` stands, on ``n_workers`` workers; ``used``: in mid-run."""
-        data, hyper = self.save(instance), case.hyper
-        # the parameters given here are wrong on purpose: they must come from the checkpoint
-        other = self.start(np.zeros_like(case.params_D), n_workers, hyper)
-        rng = np.random.default_rng(0)
-        for _ in range(min(hyper.freeze_step, 3) + 2 * self.traits.compresses if used else 0):
-            self.step(other, rng.standard_normal((n_workers, case.dim)).astype(case.params_D.dtype))
-        self._call("load", other.load, data, n_workers)
-        return other
+    def use(self, instance: Any, run: OtherRun, hyper: PublishedHyper, n_workers: int) -> None:
+        """Another run on the instance, looked at when it has started and when it ends: that must leave nothing."""
+        n, dim = n_workers, run.params_D.size
+        self.start(run.params_D, n, hyper, instance)
+        self.look(instance, n, dim)
+        for grads_ND in run.grads_TND[:, :n]:
+            self.step(instance, grads_ND)
+        self.look(instance, n, dim)
+
+    def load(self, instance: Any, data: bytes, n_workers: int) -> None:
+        """Continue from a checkpoint on so many workers."""
+        self._call("load", instance.load, data, n_workers)
 
     def _check(self, what: str, array: Any, shape: tuple[int, ...]) -> None:
         if not isinstance(array, np.ndarray):
@@ -128,11 +130,20 @@ class Driver:
             with np.errstate(all="ignore"):
                 return function(*arguments)
         except NotImplementedError as error:
-            raise Unsupported(str(error) or f"{self.name}.{method} is not implemented") from None
+            raise Unsupported(_said(error) or f"{self.name}.{method} is not implemented") from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            reason = (str(error).splitlines() or [""])[0]
-            raise Misbehaved(f"{self.name}.{method} raised {type(error).__name__}: {reason}") from error
+            raise Misbehaved(f"{self.name}.{method} raised {type(error).__name__}: {_said(error)}") from error
         finally:
             self.took.append(time.monotonic() - began)
+
+
+def _said(error: BaseException) -> str:
+    """The first line of its message; an exception may fail to say it."""
+    try:
+        return (str(error).splitlines() or [""])[0]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return "(its message can't be read)"

@@ -56,11 +56,14 @@ PALETTES: dict[str, Palette] = {
 
 def factors(magnitude: str, rng: np.random.Generator, shape: tuple[int, ...], huge: float = 1e30) -> Floats:
     """What the numbers are multiplied by, so that they are of this magnitude; "mixed" is all of them in one array."""
-    fixed = {"1": 1.0, "huge": huge, "tiny": 1e-30, "subnormal": 1e-40}
+    fixed = {"1": 1.0, "huge": huge, "tiny": 1e-30, "subnormal": 1e-40, "largest": 1.0}
     if magnitude in fixed:
         return np.full(shape, fixed[magnitude])
     return rng.choice([1.0, 1e-40, 1e-30, 1e-20, 1e-8], shape)
 
+
+LARGEST = 0.53 * float(np.finfo(np.float32).max)
+"""Two of these overflow float32 when they are added; in gradients of the magnitude "largest" there are two."""
 
 MAGNITUDES = ("1", "huge", "tiny", "subnormal", "mixed")
 

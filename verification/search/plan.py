@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from verification.search import collective_space, optimizer_space
+from verification.search import collective_space, optimizer_cases, optimizer_space
 from verification.search.cases import Case, CollectiveCase, OptimizerCase
 from verification.search.covering import Row, Space, Triples, covering_rows, missing_rows
 from verification.search.driver import Driver
@@ -103,14 +103,16 @@ class Plan:
         """Cases that no row holds: those without rounding, and the large ones."""
         large: Sequence[Case] = ()
         if self.level == "optimizer" and self.profile.largest >= 2**20:
-            large = optimizer_space.large_cases(self.driver.traits, can_save=self.driver.can_save)
+            traits, can_save = self.driver.traits, self.driver.can_save
+            each = optimizer_cases.each_level(traits, can_save=can_save, seed=self.seed)
+            large = [*optimizer_cases.long_sums(traits), *each]
         elif self.profile.largest >= 2**20:
-            large = collective_space.large_cases(self.driver.traits)
+            large = collective_space.large_cases(self.driver.traits, self.seed)
         return [*self.exact_cases(self.profile.exact), *large]
 
     def exact_cases(self, count: int) -> list[Case]:
         """Cases without rounding, of ``count`` seeds from the plan's on; fewer where the class takes none."""
-        space = optimizer_space if self.level == "optimizer" else collective_space
+        space = optimizer_cases if self.level == "optimizer" else collective_space
         seeds = range(1000 * self.seed, 1000 * self.seed + count)
         return [case for seed in seeds if (case := space.exact_case(self.driver.traits, seed)) is not None]
 
@@ -122,7 +124,7 @@ class Plan:
 
     def case(self, row: Row, seed: int) -> Case:
         """A case of a row: what its levels leave open is drawn."""
-        make: Any = optimizer_space.optimizer_case if self.level == "optimizer" else collective_space.collective_case
+        make: Any = optimizer_cases.optimizer_case if self.level == "optimizer" else collective_space.collective_case
         return make(row, self.driver.traits, np.random.default_rng(seed))
 
 
@@ -152,14 +154,14 @@ def _only(space: Space, wanted: Mapping[str, Callable[[Any], bool]]) -> Space:
 def _weight(row: Row) -> float:
     """A rough measure of the work in a row."""
     steps = row["freeze"][1] + row["compressed"][1] if "freeze" in row else row["calls"][1]
-    return steps * (500 + row["workers"] * row["size"][1])
+    return steps * (500 + row["workers"][1] * row["size"][1])
 
 
-def calls_of_row(row: Row) -> int:
-    """About how many calls of the class the case of a row makes."""
-    if "calls" in row:
-        return sum(row["calls"]) // 2 + 2
-    return 6 + 3 * (sum(row["freeze"]) + sum(row["compressed"])) // 2
+def costs_of_row(row: Row) -> tuple[int, int]:
+    """About how many calls of the class the case of a row makes, and on how many elements all together."""
+    steps = 0 if "calls" in row else sum(row["freeze"]) + sum(row["compressed"])
+    calls = 6 + 3 * steps // 2 if steps else sum(row["calls"]) // 2 + 2
+    return calls, calls * sum(row["workers"]) * sum(row["size"]) // 4
 
 
 def plain_case(level: str, driver: Driver) -> Case:

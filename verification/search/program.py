@@ -10,15 +10,15 @@ import builtins
 import contextlib
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from verification.relation.finding import Finding
-from verification.search.cases import Case, CollectiveCase, OptimizerCase
+from verification.search.cases import Case, CollectiveCase, OptimizerCase, OtherRun, kind, workers_after
 from verification.search.literals import hyper_text, literal
 
-EVENTS = ("nothing", "snapshots", "save", "reload", "reload used")
+EVENTS = ("nothing", "snapshots", "used", "save", "reload", "reload used", "roll back", "resize used")
 """What a program can add to a plain run, to show that it ends elsewhere."""
 
 INDENT = "    "
@@ -79,7 +79,8 @@ def _program(case: Case, class_name: str, body: Sequence[str], *, findings: bool
     if isinstance(case, OptimizerCase):
         imports.append(f"from verification.protocol import {type(case.hyper).__name__}")
     if findings:
-        imports.append(f"from verification.search.cases import {type(case).__name__}")
+        names = [type(case).__name__, *["OtherRun"] * ("OtherRun(" in text)]
+        imports.append(f"from verification.search.cases import {', '.join(names)}")
         imports.append("from verification.search.runs import findings")
     return Program(tuple(imports), class_name, tuple(body))
 
@@ -94,12 +95,20 @@ def _calls(case: CollectiveCase, class_name: str, place: int) -> list[str]:
     return lines
 
 
-def _started(case: OptimizerCase, class_name: str) -> list[str]:
-    return [
-        f"hyper = {hyper_text(case.hyper)}",
-        f"mine = {class_name}()",
-        f"mine.start({literal(case.params_D)}, {case.n_workers}, hyper)",
-    ]
+def _started(case: OptimizerCase, class_name: str, used: str = "") -> list[str]:
+    """The start; of a used instance after its other run, where the condition ``used`` holds (empty: always)."""
+    lines = [f"hyper = {hyper_text(case.hyper)}", f"mine = {class_name}()"]
+    if case.begin == "used" and case.other is not None and case.other.hyper is not None:
+        earlier = [f"earlier = {hyper_text(case.other.hyper)}", *_done(case.other, case.other.n_workers, "earlier")]
+        lines += [f"if {used}:", *(INDENT + line for line in earlier)] if used else earlier
+    return [*lines, f"mine.start({literal(case.params_D)}, {case.n_workers}, hyper)"]
+
+
+def _done(run: OtherRun, n: int, hyper: str) -> list[str]:
+    """Another run on an instance, looked at when it has started and when it ends."""
+    steps = [[f"mine.step({literal(grads_ND[:n])})"] for grads_ND in run.grads_TND]
+    start = f"mine.start({literal(run.params_D)}, {n}, {hyper})"
+    return [start, "mine.snapshot()", *_folded(steps), *["mine.snapshot()"] * bool(steps)]
 
 
 def _operations(case: OptimizerCase, class_name: str, stop: int) -> list[list[str]]:
@@ -110,16 +119,24 @@ def _operations(case: OptimizerCase, class_name: str, stop: int) -> list[list[st
             found.append([f"mine.step({literal(case.grads_TND[taken, :n])})"])
             taken += 1
             continue
-        n = int(operation.split()[1]) if operation.startswith("resize") else n
-        lines = ["data = mine.save()"]
-        if operation != "save":
-            lines += [f"mine = {class_name}()", f"mine.start({literal(np.zeros_like(case.params_D))}, {n}, hyper)"]
-            if operation == "reload used":  # into an instance in mid-run
-                step = f"mine.step(np.ones(({n}, {case.dim}), np.{case.params_D.dtype}))"
-                lines += [f"for _ in range({min(case.hyper.freeze_step, 3) + 2}):", INDENT + step]
-            lines.append(f"mine.load(data, {n})")
-        found.append(lines)
+        n = workers_after(operation, n)
+        found.append(_checkpoint(case, class_name, operation, n))
     return found
+
+
+def _checkpoint(case: OptimizerCase, class_name: str, operation: str, n: int) -> list[str]:
+    """The lines of an operation that saves, and mostly loads."""
+    lines, event = ["data = mine.save()"], kind(operation)
+    if event == "save":
+        return lines
+    if event == "roll back":
+        lines += [f"mine.step(np.ones(({n}, {case.dim}), np.{case.params_D.dtype}))", "mine.snapshot()"]
+    elif event.endswith("used") and case.target is not None:
+        target = case.target
+        lines += [f"mine = {class_name}()", *_done(target, n if event == "reload used" else target.n_workers, "hyper")]
+    else:
+        lines += [f"mine = {class_name}()", f"mine.start({literal(np.zeros_like(case.params_D))}, {n}, hyper)"]
+    return [*lines, f"mine.load(data, {n})"]
 
 
 def _folded(operations: Sequence[Sequence[str]]) -> list[str]:
@@ -148,11 +165,18 @@ def _transition(case: OptimizerCase, class_name: str, place: int, asserts: Seque
 
 def _twice(case: OptimizerCase, class_name: str, event: str) -> list[str]:
     """The plain run and the one with this event in it."""
-    lines = [*_started(case, class_name)]
+    lines, n = [*_started(replace(case, begin=case.begin if event == "used" else "new"), class_name, "disturbed")], 0
     for operation, its_lines in zip(case.program, _operations(case, class_name, len(case.program)), strict=True):
-        if operation == "step" or operation.startswith("resize"):
+        n = workers_after(operation, n)
+        plain = _checkpoint(case, class_name, operation.removesuffix(" used"), n) if n else []
+        if operation == "step" or kind(operation) == "resize":
             lines += its_lines
-        elif operation == event:
+        elif operation.startswith("resize") and event != "resize used":
+            lines += plain
+        elif operation.startswith("resize"):
+            lines += ["if disturbed:", *(INDENT + line for line in its_lines)]
+            lines += ["else:", *(INDENT + line for line in plain)]
+        elif kind(operation) == event:
             lines += ["if disturbed:", *(INDENT + line for line in its_lines)]
         if event == "snapshots":
             lines += ["if disturbed:", f"{INDENT}mine.snapshot()"]
@@ -185,6 +209,19 @@ def _found(case: Case, class_name: str) -> list[str]:
         lines.append(f"grads_TND = np.stack([\n{steps}])")
         settings = {"unseen": frozenset(), "begin": "new", "layout": "contiguous", "exact": False}
         about = ["params_D", "grads_TND", str(case.n_workers), hyper_text(case.hyper), repr(case.program)]
+        for name in ("other", "target"):
+            if (run := getattr(case, name)) is not None:
+                lines.append(f"{name} = {_other_run(run)}")
+                about.append(f"{name}={name}")
     about += [f"{name}={getattr(case, name)!r}" for name, plain in settings.items() if getattr(case, name) != plain]
     lines.append(f"case = {type(case).__name__}({', '.join(about)})")
     return [*lines, f"found = findings({class_name}, case)", "assert not found, found"]
+
+
+def _other_run(run: OtherRun) -> str:
+    """Another run as an expression."""
+    grads = f"np.stack([{', '.join(literal(grads_ND) for grads_ND in run.grads_TND)}])"
+    if not len(run.grads_TND):
+        grads = f"np.zeros({run.grads_TND.shape}, np.{run.grads_TND.dtype})"
+    hyper = "None" if run.hyper is None else hyper_text(run.hyper)
+    return f"OtherRun({literal(run.params_D)}, {grads}, {run.n_workers}, {hyper})"

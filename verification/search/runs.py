@@ -18,20 +18,20 @@ from verification.relation.checkpoint import resized, same_state
 from verification.relation.compression import CompressionRound, collective_round
 from verification.relation.finding import Finding, Misbehaved
 from verification.relation.step import StepRelation, same_bits
-from verification.search.cases import Call, Case, CollectiveCase, OptimizerCase
+from verification.search.cases import Call, Case, CollectiveCase, OptimizerCase, kind, workers_after
 from verification.search.driver import Driver
 from verification.search.layouts import LAYOUTS, spoil
-from verification.search.optimizer_space import allowed_workers
 
 DISTURBANCES = {
     "snapshots": "observation",
     "arguments": "arguments",
     "used": "start_again",
-    "used, other N": "start_again",
     "beside": "beside",
     "save": "save",
     "reload": "resume",
     "reload used": "resume_used",
+    "roll back": "resume_used",
+    "resize used": "resize",
 }
 """What must not change where a run ends -> the clause that says so."""
 
@@ -62,35 +62,34 @@ class Move:
 
 
 def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -> Iterator[Move]:
-    """Run the program of ``case`` with these disturbances of it alone; resizes are no disturbance."""
+    """Run the program of ``case`` with these disturbances of it alone; a resize into a new instance is none."""
     n, dim, taken, last = case.n_workers, case.dim, 0, len(case.program) - 1
     watch, overwrite = "snapshots" in disturbances, "arguments" in disturbances
-    place, instance = LAYOUTS[case.layout], driver.new()
-    if case.begin.startswith("used") and case.begin in disturbances:
-        _use(driver, instance, case)
+    place, instance, other, beside = LAYOUTS[case.layout], driver.new(), case.other, None
+    if other is not None and case.begin == "used" and "used" in disturbances:
+        driver.use(instance, other, other.hyper or case.hyper, other.n_workers)
     given_D, found = place(case.params_D), []
     driver.start_in_place(instance, given_D, n, case.hyper)
     if overwrite:
         found += _modified("start", "params_D", given_D, case.params_D)
         spoil(given_D)
-    beside = None
-    if case.begin == "beside" and "beside" in disturbances:
-        beside = driver.start(-case.params_D, n, case.hyper)
+    if other is not None and case.begin == "beside" and "beside" in disturbances:
+        beside = driver.start(other.params_D, other.n_workers, other.hyper or case.hyper)
     raw, before = driver.look(instance, n, dim) if watch else (None, None)
     for index, operation in enumerate(case.program):
         grads_ND = None
         if operation == "step":
             grads_ND = case.grads_TND[taken, :n]
             given_ND = place(grads_ND)
-            if beside is not None:
-                driver.step(beside, -case.grads_TND[taken, : case.n_workers])
+            if beside is not None and other is not None and len(other.grads_TND):
+                driver.step(beside, other.grads_TND[taken % len(other.grads_TND), : other.n_workers])
             driver.step_in_place(instance, given_ND)
             if overwrite:
                 found += _modified("step", "grads_ND", given_ND, grads_ND)
                 spoil(given_ND)
             taken += 1
         else:
-            n = int(operation.split()[1]) if operation.startswith("resize") else n
+            n = workers_after(operation, n)
             instance = _checkpoint(driver, case, instance, operation, n, disturbances)
         if raw is not None and before is not None:
             found += _changed(raw, before)
@@ -105,32 +104,27 @@ def _checkpoint(
     driver: Driver, case: OptimizerCase, instance: Any, operation: str, n: int, disturbances: Collection[str]
 ) -> Any:
     """The instance that goes on after saving, reloading or resizing."""
-    if operation.startswith("resize"):
-        return driver.reloaded(instance, case, n)
-    if operation not in disturbances:
+    event, resizes = kind(operation), operation.startswith("resize")
+    if event not in disturbances and not resizes:
         return instance
-    if operation == "save":
-        driver.save(instance)
+    data = driver.save(instance)
+    if event == "save":
         return instance
-    other = driver.reloaded(instance, case, n, used=operation == "reload used")
-    driver.step(instance, np.ones((n, case.dim), case.params_D.dtype))  # the one that was saved goes its own way
+    own_way = np.ones((n, case.dim), case.params_D.dtype)  # of the instance that was saved
+    if event == "roll back":
+        driver.step(instance, own_way)
+        driver.look(instance, n, case.dim)
+        driver.load(instance, data, n)
+        return instance
+    other = driver.new()
+    if event.endswith("used") and event in disturbances and case.target is not None:
+        driver.use(other, case.target, case.hyper, case.target.n_workers if resizes else n)
+    else:  # the parameters given here are wrong on purpose: they must come from the checkpoint
+        driver.start(np.zeros_like(case.params_D), n, case.hyper, other)
+    driver.load(other, data, n)
+    if not resizes:
+        driver.step(instance, own_way)
     return other
-
-
-def _use(driver: Driver, instance: Any, case: OptimizerCase) -> None:
-    """Another run on the instance, some steps past its freeze: it leaves behind whatever the class keeps."""
-    hyper, dim, n = case.hyper, case.dim, case.n_workers
-    if driver.traits.taken("freeze_step") is None:
-        hyper = replace(hyper, freeze_step=1)
-    others = [m for m in allowed_workers(driver.traits) if m != n and m <= 16]
-    if case.begin == "used, other N" and others:
-        n = others[dim % len(others)]
-    elif driver.traits.sizes is None and dim % 3 == 0:
-        dim += 8
-    driver.start(np.ones(dim, case.params_D.dtype), n, hyper, instance)
-    rng = np.random.default_rng(dim)
-    for _ in range(3 if driver.traits.compresses else 1):
-        driver.step(instance, rng.standard_normal((n, dim)).astype(case.params_D.dtype))
 
 
 def _modified(method: str, name: str, given: Array, original: Array) -> list[Finding]:
@@ -181,7 +175,7 @@ def _finite(state: Snapshot) -> bool:
 
 def _events(case: OptimizerCase) -> list[str]:
     """The clauses whose disturbance the case holds, beside snapshots and arguments."""
-    present = {case.begin, *case.program}
+    present = {case.begin, *map(kind, case.program)}
     return [clause for event, clause in DISTURBANCES.items() if event in present]
 
 
@@ -222,7 +216,7 @@ def _transition(driver: Driver, case: OptimizerCase, move: Move, judged: set[str
     if move.operation.startswith("resize"):
         judged.add("resize")
         return resized(move.before, move.after, driver.traits)
-    clause = DISTURBANCES[move.operation]
+    clause = DISTURBANCES[kind(move.operation)]
     judged.add(clause)
     return same_state(move.before, move.after, move.operation, clause)
 

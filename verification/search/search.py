@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from verification.protocol import EXTENSIONS
 from verification.relation.finding import AdapterError, Finding, OutOfTime, Unsupported
@@ -17,11 +19,14 @@ from verification.search.causes import Cause, Causes, Failing
 from verification.search.clauses import Clause, clauses_of
 from verification.search.covering import Row
 from verification.search.driver import Driver
-from verification.search.plan import PROFILES, Plan, Profile, calls_of_row, plain_case
+from verification.search.plan import PROFILES, Plan, Profile, costs_of_row, plain_case
 from verification.search.runs import check
 
 ENOUGH_CALLS = 100
 """So many calls say how long a full check takes."""
+
+SEARCHING = 0.75
+"""Share of the time for the search where something is found; the rest is for smaller counterexamples."""
 
 LEAST_CASES, LEAST_PAIRS = 8, 0.9
 """A clause holds if it was judged in so many cases, and in so large a share of the pairs of levels of its domain."""
@@ -129,24 +134,26 @@ class _Search:
         self.done: dict[str, list[Row]] = {plan.level: [] for plan in self.plans}
         self.refused: Counter[str] = Counter()
         self.refused_rows: dict[str, list[Row]] = {plan.level: [] for plan in self.plans}
-        self.cases, self.cut, self.seconds = 0, False, 0.0
+        self.cases, self.cut, self.limit = 0, False, math.inf
+        self.costs: list[tuple[float, float, float]] = []
 
     def run(self, limit: float, progress: Callable[[int, int], None]) -> None:
-        """Check every case of the plans, until ``limit`` seconds are over."""
-        began = time.monotonic()
+        """Check every case of the plans, until ``limit`` seconds are over; where something is found, a part of them."""
+        self.limit = limit
         self.driver.deadline = self.begin + limit
         total = sum(len(plan) for plan in self.plans)
         try:
             for plan in self.plans:
                 for row, seed in plan.rows:
+                    start = time.monotonic()
                     self.one(plan, plan.case(row, seed), row)
+                    self.costs.append((*costs_of_row(row), time.monotonic() - start))
                     progress(self.cases, total)
                 for case in plan.specials:
                     self.one(plan, case, None)
                     progress(self.cases, total)
         except OutOfTime:
             self.cut = True
-        self.seconds = time.monotonic() - began
 
     def one(self, plan: Plan, case: Case, row: Row | None) -> None:
         """Check one case, and note what was judged and found."""
@@ -177,6 +184,7 @@ class _Search:
             if name in found and (tally.failing is None or size < tally.failing[0]):
                 tally.failing = size, case, found[name]
                 self.found(Verdict(tally.clause, "fails", tuple(found[name]), case, tally.cases))
+                self.driver.deadline = self.begin + SEARCHING * self.limit
 
     def verdict(self, clause: Clause) -> Verdict:
         """The verdict on one clause, with the smallest counterexample that was tried."""
@@ -253,15 +261,15 @@ class _Search:
     def time_needed(self, name: str) -> str:
         """How long a full check takes: the calls at the mean of those so far, and what is done beside them."""
         took_C = np.array(self.driver.took)
-        if len(took_C) < ENOUGH_CALLS:
+        if len(took_C) < ENOUGH_CALLS or not self.costs:
             return f"the time was over after {len(took_C)} calls, too few to say how long a full check takes"
         each = float(np.minimum(took_C, np.quantile(took_C, 0.95)).mean())  # the first call of a thing may be slow
-        beside = max(0.0, self.seconds - float(took_C.sum())) / len(took_C)
-        minutes = (each + beside) * sum(calls_of_row(row) for plan in self.plans for row, _ in plan.rows) / 60
-        whole = f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
+        costs_RK = np.array([costs_of_row(row) for plan in self.plans for row, _ in plan.rows], np.float64)
+        minutes = math.ceil(whole_time(np.array(self.costs), costs_RK) / 60)
+        whole = f"{minutes} minute{'s' * (minutes > 1)}" if minutes < 120 else f"{minutes / 60:.1f} hours"
         return (
             f"the time was over, at {each:.2g} s a call of {self.driver.name} on this machine as busy as it is: a full "
-            f"{name} check takes about {whole}; say --minutes {max(1, round(1.5 * minutes))}"
+            f"{name} check takes about {whole}; say --minutes {math.ceil(1.5 * minutes)}"
         )
 
     def notes(self, name: str) -> list[str]:
@@ -277,6 +285,21 @@ class _Search:
         return notes
 
 
+def whole_time(done_RK: NDArray[np.float64], all_RK: NDArray[np.float64]) -> float:
+    """Seconds for all rows: so much a call and so much an element, by least squares on those that were done.
+
+    Args:
+        done_RK: calls, elements and seconds of each row that was done.
+        all_RK: calls and elements of every row.
+    """
+    costs_RK, seconds_R = done_RK[:, :2], done_RK[:, 2]
+    weights_R = 1 / np.maximum(costs_RK[:, 0], 1)  # a long row tells no more than a short one
+    found_K = np.linalg.lstsq(costs_RK * weights_R[:, None], seconds_R * weights_R, rcond=None)[0]
+    if len(seconds_R) < LEAST_CASES or (found_K < 0).any():  # so much a call
+        found_K = np.array([seconds_R.sum() / costs_RK[:, 0].sum(), 0.0])
+    return float((all_RK @ found_K).sum())
+
+
 def search(
     driver: Driver,
     *,
@@ -288,7 +311,6 @@ def search(
     progress: Callable[[int, int], None] = lambda done, total: None,
     begin: Callable[[list[Verdict]], None] = lambda verdicts: None,
     found: Callable[[Verdict], None] = lambda verdict: None,
-    searched: Callable[[], None] = lambda: None,
 ) -> Result:
     """Search the whole case space of a class; ``only`` these clauses get a verdict (none: all do).
 
@@ -302,7 +324,6 @@ def search(
         progress: called after each case with how many are done, of how many.
         begin: called before the first case with the verdicts that there will be.
         found: called with each failure that is smaller than those before it of its clause.
-        searched: called after the last case, before the counterexamples are made small.
 
     Raises:
         AdapterError: the class can't be driven at all; one sentence says why.
@@ -313,10 +334,9 @@ def search(
     begin([Verdict(clause) for clause in run.clauses])
     limit = 60 * (settings.minutes if minutes is None else minutes)
     run.run(limit, progress)
-    searched()
     seconds, cpu_seconds = time.monotonic() - run.begin, time.process_time() - began
     notes = run.notes(name or (profile if isinstance(profile, str) else "such a"))
-    driver.deadline = time.monotonic() + limit / 2
+    driver.deadline = run.begin + limit
     verdicts = [run.verdict(clause) for clause in run.clauses]
     causes, coverage = run.explained(verdicts), [run.coverage(plan) for plan in run.plans]
     return Result(verdicts, coverage, run.left_out, notes, run.cases, seconds, cpu_seconds, causes)

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from verification.protocol import Traits
-from verification.search.cases import Case, CollectiveCase, OptimizerCase, most_workers, trimmed
+from verification.search.cases import (
+    Case,
+    CollectiveCase,
+    OptimizerCase,
+    OtherRun,
+    most_workers,
+    trimmed,
+    workers_after,
+)
 from verification.search.dyadic import rounds_nowhere
 from verification.search.literals import same, seeded
 
@@ -131,8 +139,11 @@ def _exact(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
 def _plainer_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
     if case.layout != "contiguous":
         yield replace(case, layout="contiguous")
-    if case.begin != "new":
-        yield replace(case, begin="new")
+    if case.begin != "new" or case.other is not None:
+        yield replace(case, begin="new", other=None)
+    if case.target is not None:
+        plain = tuple(operation.removesuffix(" used") for operation in case.program)
+        yield replace(case, program=plain, target=None)
     if case.unseen:
         yield replace(case, unseen=frozenset())
 
@@ -142,11 +153,46 @@ def _smaller_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]
     if case.exact:
         return
     for part in _fewer(case.dim, traits.sizes):
-        grads_TND = np.delete(case.grads_TND, part, axis=-1)
-        yield replace(case, params_D=np.delete(case.params_D, part), grads_TND=grads_TND)
+        grads_TND, target = np.delete(case.grads_TND, part, axis=-1), case.target
+        if target is not None:
+            target = _without(target, part)
+        yield replace(case, params_D=np.delete(case.params_D, part), grads_TND=grads_TND, target=target)
     for n in range(1, case.n_workers):
         if traits.workers is None or n in traits.workers:
             yield trimmed(replace(case, n_workers=n))
+
+
+def _without(run: OtherRun, part: slice) -> OtherRun:
+    """Another run without some of its elements."""
+    return replace(run, params_D=np.delete(run.params_D, part), grads_TND=np.delete(run.grads_TND, part, axis=-1))
+
+
+def _simpler_other(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
+    """Fewer steps, workers, elements and settings of the run on the used instance, or beside; then rounder numbers."""
+    for name in ("other", "target"):
+        run: OtherRun | None = getattr(case, name)
+        for simpler in () if run is None else _simpler_run(run, case, traits):
+            yield replace(case, **{name: simpler})
+
+
+def _simpler_run(run: OtherRun, case: OptimizerCase, traits: Traits) -> Iterator[OtherRun]:
+    steps = len(run.grads_TND)
+    for left in sorted({0, 1, steps // 2, steps - 1} & set(range(steps))):
+        yield from (replace(run, grads_TND=run.grads_TND[:left]), replace(run, grads_TND=run.grads_TND[steps - left :]))
+    if run.n_workers != case.n_workers and case.n_workers <= run.grads_TND.shape[1]:
+        yield replace(run, n_workers=case.n_workers)
+    elif run.n_workers > 1 and (traits.workers is None or run.n_workers - 1 in traits.workers):
+        yield replace(run, n_workers=run.n_workers - 1)
+    if run.hyper is not None:  # else its elements are those of the case
+        for name, value in vars(case.hyper).items():
+            if getattr(run.hyper, name) != value:
+                yield replace(run, hyper=replace(run.hyper, **{name: value}))
+        for part in _fewer(run.params_D.size, traits.sizes):
+            yield _without(run, part)
+    for simpler in _simpler_array(run.params_D):
+        yield replace(run, params_D=simpler)
+    for simpler in _simpler_array(run.grads_TND) if steps else ():
+        yield replace(run, grads_TND=simpler)
 
 
 def _rounder_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
@@ -206,10 +252,11 @@ def _simpler_settings(case: OptimizerCase, traits: Traits) -> Iterator[Optimizer
         for steps in {1, case.hyper.freeze_step // 2, case.hyper.freeze_step - 1} - {0, case.hyper.freeze_step}:
             yield replace(case, hyper=replace(case.hyper, freeze_step=steps))
     for at, operation in enumerate(case.program):
-        old = int(operation.split()[1]) if operation.startswith("resize") else 0
+        old = workers_after(operation, 0)
         for n in range(1, min(old, 4)):
             if traits.workers is None or n in traits.workers:
-                program = (*case.program[:at], f"resize {n}", *case.program[at + 1 :])
+                fewer = operation.replace(str(old), str(n))
+                program = (*case.program[:at], fewer, *case.program[at + 1 :])
                 if most_workers(case.n_workers, program) <= case.grads_TND.shape[1]:
                     yield trimmed(replace(case, program=program))
 
@@ -278,5 +325,5 @@ Pass = Callable[[Any, Traits], Iterator[Any]]
 
 _COLLECTIVE: tuple[Pass, ...] = (_simpler_settings_of_calls, _plain_calls, _smaller_calls, _rounder_calls)
 _OPTIMIZER: tuple[Pass, ...] = (
-    *(_plainer_run, _earlier_freeze, _shorter, _smaller_run, _simpler_settings, _rounder_run),
+    *(_plainer_run, _earlier_freeze, _shorter, _smaller_run, _simpler_settings, _simpler_other, _rounder_run),
 )

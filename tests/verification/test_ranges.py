@@ -1,0 +1,69 @@
+"""Faults that need one level of one feature, each planted and found in the cases of ``quick`` with that level alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import pytest
+
+from verification.mutants import kept_state, ranges, skips
+from verification.mutants.base_optimizer import BaseOptimizer
+from verification.mutants.conditional import conditional
+from verification.mutants.triggers import DEVELOPMENT
+from verification.search.driver import Driver
+from verification.search.optimizer_space import COMPRESSED, FREEZE, HYPERS, LARGE, SIZES, WORKERS
+from verification.search.plan import PROFILES, Plan
+from verification.search.runs import check
+
+ALWAYS = DEVELOPMENT[0]
+
+ENOUGH = 60
+"""So many cases with the level; the cheapest first."""
+
+FAULTS = {
+    kept_state.ScaleOfTheFirstStart: {"begin": ("used", "used, same shape")},
+    kept_state.CorrectionOfTheFirstStart: {"begin": ("used", "used, same shape")},
+    kept_state.MaskKeptAtLoad: {"checkpoint": ("reload used",)},
+    kept_state.SnapshotCachedByStep: {"checkpoint": ("reload used",)},
+    skips.FinitenessBySum: {"magnitude": ("largest",)},
+    skips.SecondSkipInARow: {"skips": ("compressed",)},
+    ranges.LongBlocksCutOff: {"scale_block": ((1032, 4096),), "size": SIZES[5:7]},
+    ranges.MiddlingWarmUp: {"freeze": ((10, 16),)},
+    ranges.SomeWorkersUnheard: {"workers": ((17, 32),)},
+    ranges.MoreThan64Workers: {"workers": ((65, 128),)},
+    ranges.Between16384And65536: {"size": ((16385, 131072),)},
+    ranges.LargeInUpdates: {"size": (LARGE,)},
+    ranges.LargeInBlocks: {"size": (LARGE,)},
+}
+
+
+@cache
+def plan():
+    return Plan.of(Driver(BaseOptimizer), "optimizer", replace(PROFILES["quick"], exact=0), 0)
+
+
+def cases(wanted):
+    """The cases of rows with these levels; those of the largest size are no rows."""
+    if wanted.get("size") == (LARGE,):
+        return [case for case in plan().specials if case.dim >= LARGE[0] and len(case.program) > 2]
+    rows = [item for item in plan().rows if all(item[0][name] in levels for name, levels in wanted.items())]
+    return (plan().case(*item) for item in rows[:ENOUGH])
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_it_is_found_with_its_level(fault):
+    driver = Driver(conditional(fault, ALWAYS, "optimizer"))
+    assert any(next(check(driver, case, set()), None) is not None for case in cases(FAULTS[fault]))
+
+
+@pytest.mark.parametrize(
+    "ranges", [WORKERS, SIZES, FREEZE, [level for level in HYPERS["scale_block"] if level]], ids=["N", "D", "T_w", "B"]
+)
+def test_ranges_have_no_gaps(ranges):
+    unit = 8 if ranges[0] == (8, 8) else 1
+    assert ranges[0][0] == unit
+    assert all(above[0] == below[1] + unit for below, above in pairwise(ranges))
+    assert COMPRESSED[0][0] == 2
+    assert (SIZES[-1][1] + 1, 2**20) == LARGE

@@ -1,0 +1,29 @@
+"""Which gradients are skipped, and what a skipped step leaves [C8]."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from verification.mutants.base_optimizer import BaseOptimizer
+
+
+class FinitenessBySum(BaseOptimizer):
+    """A step is skipped if the sum of all elements is not finite: large ones overflow in it."""
+
+    def must_skip(self, grads_ND):
+        return not np.isfinite(grads_ND.sum())
+
+
+class SecondSkipInARow(BaseOptimizer):
+    """The second skipped step in a row clears the worker errors."""
+
+    def start(self, params_D, n_workers, hyper):
+        self.skipped = False
+        super().start(params_D, n_workers, hyper)
+
+    def must_skip(self, grads_ND):
+        skip = super().must_skip(grads_ND)
+        if skip and self.skipped:
+            self.e_ND = np.zeros_like(self.e_ND)
+        self.skipped = skip
+        return skip

@@ -1,0 +1,333 @@
+"""The case of a row of the case space of optimizers: what its levels leave open is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from verification.protocol import Array, PublishedHyper, Traits
+from verification.search.cases import OptimizerCase, OtherRun, most_workers, workers_after
+from verification.search.covering import Row, Space, rows_of_each_level
+from verification.search.dyadic import exact_run
+from verification.search.optimizer_space import (
+    HYPERS,
+    LARGE,
+    allowed_workers,
+    dims,
+    excluded,
+    hyper_levels,
+    optimizer_space,
+    worker_levels,
+    workers,
+)
+from verification.search.palettes import LARGEST, PALETTES, absorbing, factors
+
+SMALL = 1e-16
+"""A warm-up's gradients so small that guards against zero bite, and so large that v is not 0."""
+
+HIDDEN, HIDDEN_LATE = 0.4, 0.15
+"""Shares of the operations after which no snapshot is taken; in long runs fewer, so that late steps are judged."""
+
+LOADS = 4
+"""The least number of loads in a run that is loaded often."""
+
+NEARLY = (3e-19, 1e-17, 1e-12)
+"""Gradients of which v is subnormal in float32, tiny, and small."""
+
+WARM = 1e12
+"""The warm-up's gradients before late ones near the largest float32: P is so small that x stays finite."""
+
+MANY_STEPS = 40
+"""The most steps of a run beside the one of a case."""
+
+
+def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> OptimizerCase:
+    """A case of this row: what its levels leave open is drawn."""
+    n = workers(row["workers"], traits, rng)
+    dim = dims(row["size"], n, traits, rng)
+    warm_up, compressed = (int(rng.integers(*row[name], endpoint=True)) for name in ("freeze", "compressed"))
+    hyper = _hyper(row, warm_up, n, dim, traits, rng)
+    program = _program(row, warm_up, compressed, (n, dim), traits, rng)
+    grads_TND = _gradients(row, program, warm_up, (n, dim), traits, rng)
+    target = None
+    if any(operation.endswith("used") for operation in program):
+        target = _target(row, program, warm_up, (n, dim), traits, rng)
+    program = tuple("step" if op == "skip" else op for op in program)
+    unseen: frozenset[int] = frozenset()
+    if row["snapshots"] == "some steps":
+        hidden = rng.random(len(program)) < (HIDDEN if len(program) < 50 else HIDDEN_LATE)
+        before = [i for i in range(len(program) - 1) if program[i + 1] != "step"]
+        hidden[before] = True
+        unseen = frozenset(int(i) for i in np.flatnonzero(hidden[:-1]))
+    params_D = rng.standard_normal(dim).astype(traits.numpy_dtype)
+    case = OptimizerCase(params_D, grads_TND, n, hyper, program, unseen, layout=row["layout"], target=target)
+    return _begun(case, row["begin"], traits, rng)
+
+
+def _hyper(row: Row, warm_up: int, n: int, dim: int, traits: Traits, rng: np.random.Generator) -> PublishedHyper:
+    """Hyper-parameters of the row; the block is one that fits into a chunk, more often than not."""
+    values = {name: row[name] for name in HYPERS}
+    if isinstance(row["scale_block"], tuple):
+        low, high = row["scale_block"]
+        chunk = traits.chunks(dim, n)[0].stop
+        high = max(low, min(high, chunk)) if rng.random() < 0.75 else high
+        values["scale_block"] = 8 * int(rng.integers(low // 8, high // 8, endpoint=True))
+    return traits.hyper(freeze_step=warm_up, **values)
+
+
+def _begun(case: OptimizerCase, begin: str, traits: Traits, rng: np.random.Generator) -> OptimizerCase:
+    """The case with the run that its instance has done before, or that goes on beside it."""
+    if begin == "new":
+        return case
+    same = begin == "used, same shape" or (begin == "beside" and rng.random() < 0.5)
+    shape = (case.n_workers, case.dim) if same else None
+    return replace(case, begin=begin.split(",", maxsplit=1)[0], other=_other(shape, traits, rng))
+
+
+BRIEF: Mapping[str, Any] = {
+    "workers": lambda level: level[1] <= 8,
+    "size": lambda level: level[1] <= 40,
+    "freeze": lambda level: level[1] <= 9,
+    "compressed": lambda level: level[1] <= 12,
+}
+"""The levels of another run: short, on few workers and elements."""
+
+
+def _other(shape: tuple[int, int] | None, traits: Traits, rng: np.random.Generator) -> OtherRun:
+    """Another run, unlike that of the case but in its shape (N, D) where that is given; it may end in its warm-up."""
+    row = _brief_row({}, traits, rng)
+    n = shape[0] if shape else workers(row["workers"], traits, rng)
+    dim = shape[1] if shape else dims(row["size"], n, traits, rng)
+    warm_up, compressed = (int(rng.integers(*row[name], endpoint=True)) for name in ("freeze", "compressed"))
+    program = _program(row, warm_up, compressed, (n, dim), traits, rng)
+    grads_TND = _gradients(row, program, warm_up, (n, dim), traits, rng)
+    most = int(rng.integers(0, warm_up, endpoint=True)) if rng.random() < 0.4 else MANY_STEPS
+    params_D = rng.standard_normal(dim).astype(traits.numpy_dtype)
+    return OtherRun(params_D, grads_TND[:most], n, _hyper(row, warm_up, n, dim, traits, rng))
+
+
+def _target(
+    row: Row, program: tuple[str, ...], warm_up: int, shape: tuple[int, int], traits: Traits, rng: np.random.Generator
+) -> OtherRun:
+    """What the instance has done into which a run is loaded: on its hyper-parameters, often as many steps as it."""
+    n, dim = shape
+    other = _another(n, dim, 0, traits, rng) if any(one.startswith("resize") for one in program) else n
+    brief = _brief_row({name: row[name] for name in (*HYPERS, "workers", "size", "freeze")}, traits, rng)
+    loads = [at for at, operation in enumerate(program) if operation.endswith("used")]
+    till = program[: int(rng.choice(loads))].count("step")
+    steps = (till, warm_up + int(rng.integers(1, 4)) * traits.compresses, warm_up // 2)[rng.integers(3)]
+    steps = min(steps, MANY_STEPS if dim < LARGE[0] else 3)
+    done = _program(brief, warm_up, max(0, steps - warm_up), (other, dim), traits, rng)
+    while done.count("step") > steps:
+        done = done[:-1]
+    most = max(other, most_workers(n, program))
+    grads_TND = _gradients(brief, done, warm_up, (most, dim), traits, rng)
+    return OtherRun(np.zeros(dim, traits.numpy_dtype), grads_TND, other)
+
+
+def _brief_row(fixed: Row, traits: Traits, rng: np.random.Generator) -> Row:
+    """Any allowed row with these levels, short, on few workers and elements, and without checkpoints."""
+    features = {**optimizer_space(traits, can_save=False).features, **{name: (fixed[name],) for name in fixed}}
+    for name, takes in BRIEF.items():
+        features[name] = tuple(level for level in features[name] if name in fixed or takes(level)) or features[name][:1]
+    while True:
+        row = {name: levels[rng.integers(len(levels))] for name, levels in features.items()}
+        if not excluded(row):
+            return row
+
+
+def _most(dim: int, compressed: int) -> int:
+    """The most workers that a run on so many elements, and of so many compressed steps, is given."""
+    return 4 if dim >= 16385 else 16 if dim >= 257 or compressed > 12 else 64 if dim >= 41 else 128
+
+
+def _another(n: int, dim: int, compressed: int, traits: Traits, rng: np.random.Generator) -> int:
+    """Another number of workers, of any level; the same where the class takes no other."""
+    levels = [level for level in worker_levels(traits) if level != (n, n) and level[1] <= _most(dim, compressed)]
+    return workers(levels[rng.integers(len(levels))], traits, rng) if levels else n
+
+
+def _program(
+    row: Row, warm_up: int, compressed: int, shape: tuple[int, int], traits: Traits, rng: np.random.Generator
+) -> tuple[str, ...]:
+    """Steps and skipped steps, and the checkpoints among them."""
+    events, last = _events(row, warm_up, compressed, shape, traits, rng), warm_up + compressed
+    skips = _skips(row, warm_up, compressed, events, rng)
+    program: list[str] = []
+    for step in range(last + 1):
+        here = [*events.get(step, []), *["skip"] * skips.get(step, 0)]
+        program += [here[at] for at in rng.permutation(len(here))]
+        program += ["step"] if step < last else []
+    return tuple(program)
+
+
+def _events(
+    row: Row, warm_up: int, compressed: int, shape: tuple[int, int], traits: Traits, rng: np.random.Generator
+) -> dict[int, list[str]]:
+    """The checkpoints before each step; now and then several at once."""
+    kind, last = row["checkpoint"], warm_up + compressed
+    if kind == "none":
+        return {}
+
+    def operation(kind: str) -> str:
+        if kind == "reload used":
+            return "reload used" if rng.random() < 0.5 else "roll back"
+        if kind == "resize" and len(allowed_workers(traits)) > 1:
+            return f"resize {_another(*shape, compressed, traits, rng)}" + (" used" if rng.random() < 0.5 else "")
+        return "reload" if kind in ("reload often", "resize") else kind
+
+    def some(kinds: Sequence[str]) -> list[str]:
+        count = 1 if rng.random() < 0.7 else int(rng.integers(2, 4))
+        return [operation(kinds[int(rng.integers(len(kinds)))]) for _ in range(count)]
+
+    first = {"in the warm-up": warm_up // 2, "at the freeze": warm_up}.get(row["when"])
+    at = int(rng.integers(warm_up + 1, max(warm_up + 2, last))) if first is None else first
+    at = min(at, last)
+    if kind == "several":
+        kinds = ("save", "reload", "reload used", "resize")
+        places = {at, *(int(step) for step in rng.integers(at, last, rng.integers(1, 4), endpoint=True))}
+        return {step: some(kinds) for step in sorted(places)}
+    if kind == "reload often":  # after most steps, so that some load is beside any step
+        events = {step: ["reload"] for step in range(at, last + 1) if step == at or rng.random() < 0.75}
+        events[last] = ["reload"] * max(len(events.get(last, [])), LOADS - len(events) + (last in events))
+        return events
+    if kind.startswith("resize"):
+        events = {at: [operation("resize")]}
+        if kind == "resize twice":
+            events.setdefault(min(at + int(rng.integers(4)), last), []).append(operation("resize"))
+        return events
+    return {at: some([kind]), int(rng.integers(warm_up, last)) if compressed else at: some([kind])}
+
+
+def _skips(
+    row: Row, warm_up: int, compressed: int, events: Collection[int], rng: np.random.Generator
+) -> dict[int, int]:
+    """Before which steps how many gradients arrive that are not finite; often beside a checkpoint, or several at once.
+
+    After the last step of its stage is one of the places.
+    """
+    if row["skips"] == "none":
+        return {}
+    low, high = (0, warm_up) if row["skips"] == "in the warm-up" else (warm_up, warm_up + compressed)
+    places = {int(at) for at in rng.integers(low, high, rng.integers(1, 4 + (high - low) // 8), endpoint=True)}
+    beside = [at for at in events if low <= at <= high]
+    if beside and rng.random() < 0.5:
+        places.add(int(rng.choice(beside)))
+    if rng.random() < 0.3:
+        places.add(low if rng.random() < 0.5 else high)
+    return {at: 1 if rng.random() < 0.6 else int(rng.integers(2, 4)) for at in sorted(places)}
+
+
+def _gradients(
+    row: Row, program: tuple[str, ...], warm_up: int, shape: tuple[int, int], traits: Traits, rng: np.random.Generator
+) -> Array:
+    """Gradients (T, N, D) of the palette and magnitude of the row, those of skipped steps spoiled."""
+    (n, dim), taken = shape, [op for op in program if op in ("step", "skip")]
+    grads_TND = PALETTES[row["gradients"]](rng, (len(taken), most_workers(n, program), dim))
+    if not taken:
+        return grads_TND.astype(traits.numpy_dtype)
+    applied = np.cumsum([op == "step" for op in taken])
+    early, at = int(np.searchsorted(applied, warm_up)) + 1, int(np.argmax(applied > 0))
+    n_T = _workers_in(program, n)
+    begins = grads_TND[at : at + 1] if row["eps"] == 0 else grads_TND[:early]
+    low_D = np.abs(begins[:, : n_T[at]].mean(axis=1)).max(axis=0) < 0.05
+    grads_TND[at, 0] += np.where(low_D, n_T[at], 0.0)  # so that v > 0
+    dead_D = np.zeros(dim, np.bool_)
+    if row["dead"] not in ("none", "nearly"):
+        dead_D = rng.random(dim) < rng.choice([0.3, 0.05, 1.0], p=[0.5, 0.4, 0.1])
+        dead_D[rng.integers(dim)] = True
+    # in a warm-up of another magnitude m-bar and the errors keep that for long
+    warm_D = np.full(dim, {"tiny": SMALL, "subnormal": SMALL, "largest": WARM}.get(row["magnitude"], 1.0))
+    if row["dead"] == "nearly":
+        nearly = rng.choice(NEARLY[traits.flushes_subnormals :], dim)
+        warm_D = np.where(rng.random(dim) < rng.choice([0.3, 1.0]), nearly, warm_D)
+    grads_TND[:early] *= warm_D
+    late = grads_TND[early:]
+    # in the update form P, which may be as large as 1e8, multiplies it
+    late *= factors(row["magnitude"], rng, late.shape, huge=1e28 if row["compress"] == "momentum" else 1e22)
+    grads_TND[:early, :, dead_D] = rng.choice([0.0, 0.0, 1e-25])
+    later = row["dead"] == "some, gradient later"
+    keep = rng.random(int(dead_D.sum())) < (0.6 if later else 0.0)
+    late[:, :, dead_D] = np.where(keep, late[:, :, dead_D], 0.0)
+    if row["magnitude"] == "largest":
+        _put_largest(grads_TND, early, taken, n_T, np.flatnonzero(~dead_D | later), rng)
+    places = np.flatnonzero(dead_D) if row["skips"] == "on a zero-variance coordinate" else np.arange(dim)
+    for step in [step for step, op in enumerate(taken) if op == "skip"]:
+        k, here = rng.choice(places), n_T[step]
+        grads_TND[step, rng.integers(here), k] = rng.choice([np.nan, np.inf, -np.inf])
+        if here > 1 and rng.random() < 0.3:
+            grads_TND[step, :2, k] = np.inf, -np.inf
+    with np.errstate(over="ignore"):
+        return grads_TND.astype(traits.numpy_dtype)
+
+
+def _workers_in(program: tuple[str, ...], n: int) -> list[int]:
+    """N in each step and skipped step."""
+    found = []
+    for operation in program:
+        n = workers_after(operation, n)
+        if operation in ("step", "skip"):
+            found.append(n)
+    return found
+
+
+def _put_largest(
+    grads_TND: Array, early: int, taken: list[str], n_T: list[int], places: Array, rng: np.random.Generator
+) -> None:
+    """In one late step two workers each get one element near the largest float32, at different places.
+
+    The sum of all elements overflows. No sum does that a correct step may form: of one worker's elements, of what the
+    workers send, and of errors. Errors may grow, so the step is one of the last.
+    """
+    steps = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1][-3:]
+    if steps and places.size > 1:
+        step = steps[rng.integers(len(steps))]
+        which = rng.choice(n_T[step], 2, replace=False), rng.choice(places, 2, replace=False)
+        grads_TND[step][which] = LARGEST * rng.choice([-1.0, 1.0])
+
+
+def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
+    """Few cases of ``LARGE`` size that hold every level of every other feature that is not too long with it."""
+    if not traits.compresses or traits.sizes is not None:
+        return []
+    space = optimizer_space(traits, can_save=can_save)
+    space = Space({**space.features, "size": (LARGE,)}, space.exclusion)
+    cases = []
+    for number, row in enumerate(rows_of_each_level(space, seed)):
+        most = LARGE[1] // row["workers"][1]
+        size = (most if number == 0 else LARGE[0], max(most, LARGE[0]))
+        cases.append(optimizer_case({**row, "size": size}, traits, np.random.default_rng([seed, number])))
+    return cases
+
+
+def long_sums(traits: Traits) -> list[OptimizerCase]:
+    """Cases that no row holds: a long sum that stands still."""
+    if not traits.compresses or traits.sizes is not None:
+        return []
+    found = []
+    hyper = {name: hyper_levels(name, values, traits)[0] for name, values in HYPERS.items()}
+    freeze = (traits.taken("freeze_step") or (1,))[0]
+    dtype, n, steps = traits.numpy_dtype, allowed_workers(traits)[0], freeze + 1
+    for scale in hyper_levels("scale", HYPERS["scale"], traits):
+        grads_TND = np.broadcast_to(absorbing(2**18, scale).astype(dtype), (steps, n, 2**18))
+        case_hyper = traits.hyper(**{**hyper, "scale": scale, "freeze_step": freeze})
+        found.append(OptimizerCase(np.zeros(2**18, dtype), grads_TND, n, case_hyper, ("step",) * steps))
+    return found
+
+
+def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:
+    """A run without rounding, on 1, 2 or 4 workers, the other features at random; None where the class takes none."""
+    n, beta1, freeze = (1, 2, 4)[seed % 3], traits.taken("beta1") or (0.5,), traits.taken("freeze_step") or (1,)
+    if n not in allowed_workers(traits) or 0.5 not in beta1 or 1 not in freeze or not traits.compresses:
+        return None
+    rng = np.random.default_rng(seed)
+    row = optimizer_space(traits, can_save=False).random_row(rng)
+    values = vars(_hyper(row, 1, n, 16, traits, rng)) | {"beta1": 0.5}
+    if row["compress"] == "update" and not (traits.taken("eps") or traits.taken("beta2")):
+        # so that P is a power of two: sqrt(v) = 1.5, or 4 with the correction, and the denominator is 2 or 8
+        values |= {"beta2": 1 - 9 / 64, "eps": 4.0 if row["bias_correction"] else 0.5}
+    case = exact_run(traits, n, traits.hyper(**values), seed)
+    return None if case is None else _begun(case, row["begin"], traits, rng)
