@@ -17,13 +17,18 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """A file to write beside ``path``, which takes its place in one rename when the block ends well.
 
-    Readers see the old file or the whole new one, never a part; after an error, or Ctrl-C, the old one.
+    Readers see the old file or the whole new one, never a part; after an error, or Ctrl-C, the old one. A link keeps
+    pointing where it does, and what is no file (a device, a pipe) is written to as it is.
 
     Raises:
         OSError: ``path`` is a folder, or can't be written.
     """
     if path.is_dir():
         raise OSError(f"{path} is a folder: give the name of a file")
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        yield path
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -193,6 +193,8 @@ class _Chain:
         for name in sorted(self.hypotheses.keys() - self.used):
             if not self._defines(name):
                 yield f"no line uses the hypothesis {name!r}"
+        for name in sorted(set(self.theorem.needs) - self.used):
+            yield f"no line uses {name}, which it needs"
 
     def _defines(self, name: str) -> bool:
         """Whether a hypothesis with < or != is what keeps a divisor from 0, or a number positive."""
@@ -284,8 +286,14 @@ class _Chain:
             if _substituted(item.formula, use.at) not in ours:
                 raise ValueError(f"the hypothesis {item.name!r} of {use.name} is none of this theorem's")
         for row in lemma.variables:
-            if isinstance(row.symbol, sp.Symbol) and not row.is_count:
-                self._within(sp.sympify(use.at.get(row.symbol, row.symbol)), row.interval, use.name)
+            if not isinstance(row.symbol, sp.Symbol):
+                continue
+            value = sp.sympify(use.at.get(row.symbol, row.symbol))
+            if row.is_count:
+                _natural(value, row.symbol, 1 if row.symbol.is_positive else 0)
+            else:
+                self._within(value, row.interval, use.name)
+        self.used.add(use.name)
         return lemma.conclusion
 
     def _within(self, value: sp.Expr, interval: sp.Interval, name: str) -> None:
@@ -315,8 +323,8 @@ def _instantiated(formula: Formula, values: Mapping[Any, Any]) -> Relational:
             if variable not in values:
                 raise ValueError(f"give a value for {variable}")
             value = sp.sympify(values[variable])
-            if variable.is_integer and not (value.is_integer and value.is_nonnegative):
-                raise ValueError(f"{variable} = {value} is not known to be a natural number")
+            if variable.is_integer:
+                _natural(value, cast(sp.Symbol, variable), 0)
             if limit is not None and not (sp.sympify(limit) - 1 - value).is_nonnegative:
                 raise ValueError(f"{variable} = {value} is not known to be below {limit}")
         return _instantiated(formula.body, values)
@@ -325,9 +333,32 @@ def _instantiated(formula: Formula, values: Mapping[Any, Any]) -> Relational:
     return cast(Relational, _substituted(formula, values))
 
 
+def _natural(value: sp.Expr, symbol: sp.Symbol, least: int) -> None:
+    """Refuse a value for a count, or an index, that is not known to be a whole number from ``least`` on."""
+    if not (value.is_integer and (value - least).is_nonnegative):
+        kind = "a natural number" if least == 0 else f"a whole number of at least {least}"
+        raise ValueError(f"{symbol} = {value} is not known to be {kind}")
+
+
 def _substituted(formula: Formula, values: Mapping[Any, Any]) -> Formula:
-    if isinstance(formula, Relational):
-        swap = {key: sp.sympify(value) for key, value in values.items()}
-        sides = [side.subs(swap, simultaneous=True) for side in (formula.lhs, formula.rhs)]
-        return cast(Relational, formula.func(*sides, evaluate=False))
-    return formula
+    """``formula`` with values for its free names.
+
+    Raises:
+        ValueError: a value has a name that ``formula`` binds, and would mean something else there.
+    """
+    taken = set[Any]().union(*(free_names(sp.sympify(value)) for value in values.values()))
+    if caught := bound_variables(formula) & taken:
+        raise ValueError(f"{', '.join(map(str, caught))} is bound there: choose another name in one of the two")
+    if isinstance(formula, ForAll):
+        inner = {key: value for key, value in values.items() if key not in dict(formula.bound())}
+        counted = tuple(
+            variable if limit is None else (variable, limit.subs(inner, simultaneous=True))
+            for variable, limit in formula.bound()
+        )
+        return ForAll(counted, _substituted(formula.body, inner))
+    if isinstance(formula, Implies):
+        given = tuple(_substituted(item, values) for item in formula.given)
+        return Implies(given, _substituted(formula.body, values))
+    swap = {key: sp.sympify(value) for key, value in values.items()}
+    sides = [cast(sp.Expr, side).subs(swap, simultaneous=True) for side in (formula.lhs, formula.rhs)]
+    return cast(Relational, formula.func(*sides, evaluate=False))

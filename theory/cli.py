@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,8 +33,10 @@ class NotChecked(Exception):  # noqa: N818  (it reports an absence, not an error
     """Nothing was checked, for want of Coq or of mutants; the message says what to do."""
 
 
-def parse_assignments(texts: Iterable[str]) -> dict[str, Any]:
+def parse_assignments(texts: Iterable[str], codes: Collection[str] = ()) -> dict[str, Any]:
     """``["N=64", "T=1e5"]`` -> ``{"n_workers": 64, "n_steps": 100000}``; ``g=1,2`` gives a list.
+
+    A name among ``codes``, what the selected bounds take, means itself, and else the symbol of the paper.
 
     Raises:
         ValueError: a text is not NAME=NUMBER, or a name is set twice.
@@ -44,7 +46,7 @@ def parse_assignments(texts: Iterable[str]) -> dict[str, Any]:
         name, equals, number = text.partition("=")
         if not (name and equals and number):
             raise ValueError(f"--set takes NAME=NUMBER, got {text!r}")
-        code = ALIASES.get(name, name)
+        code = name if name in codes else ALIASES.get(name, name)
         if code in values:
             raise ValueError(f"--set gives {code} twice")
         try:
@@ -54,6 +56,11 @@ def parse_assignments(texts: Iterable[str]) -> dict[str, Any]:
         exact = [int(value) if value.is_integer() and abs(value) <= EXACT else value for value in numbers]
         values[code] = exact if "," in number else exact[0]
     return values
+
+
+def codes_of(theorems: Iterable[Theorem]) -> set[str]:
+    """The code names of everything that these bounds take."""
+    return {item.row.code for theorem in theorems for item in inputs(theorem)}
 
 
 def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, tuple[float, dict[str, Any]]]:
@@ -269,7 +276,7 @@ def prove(
             raise ValueError(f"{settings[0]!r} is not a theorem id; to evaluate a bound write --set {settings[0]}")
         check_sample(share, seed, with_mutants=with_mutants)
         theorems, lemmas = select(name for name in names if "=" not in name), by_id(select())
-        values = evaluated(theorems, parse_assignments(settings)) if settings else {}
+        values = evaluated(theorems, parse_assignments(settings, codes_of(theorems))) if settings else {}
         if with_mutants:
             score = mutate(
                 theorems, console, 1.0 if share is None else share, seed or 0, whole=all("=" in name for name in names)

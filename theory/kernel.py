@@ -231,7 +231,7 @@ def _read(output: str, name: str) -> tuple[tuple[str, ...], tuple[str, ...], str
 
 
 def compiled(file: Path, folder: Path) -> None:
-    """Compile a file into ``folder`` unless the very text was compiled there before.
+    """Compile a file into ``folder`` unless the very text was compiled there before, and what came of it is untouched.
 
     Raises:
         CoqFailed: Coq refused it.
@@ -240,12 +240,17 @@ def compiled(file: Path, folder: Path) -> None:
         raise CoqFailed(reason)
     target, stamp = folder / file.name, folder / f"{file.stem}.digest"
     now = digest(*(path.read_text("utf-8") for path in sources(file)))
-    if stamp.exists() and stamp.read_text() == now and target.with_suffix(".vo").exists():
+    result = target.with_suffix(".vo")
+    if stamp.exists() and result.exists() and stamp.read_text() == digest(now, _digest_of(result)):
         return
     stamp.unlink(missing_ok=True)
     shutil.copyfile(file, target)
     run_coq(target)
-    stamp.write_text(now)
+    stamp.write_text(digest(now, _digest_of(result)))
+
+
+def _digest_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def check_all(

@@ -8,9 +8,12 @@ forged like any file: who wants to rely on nobody runs Coq.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,22 @@ class DamagedRecord(ValueError):  # noqa: N818  (it says what is wrong with a fi
 
 def write_record(theorems: Iterable[Theorem], results: Mapping[str, Checked], *, path: Path = RECORD) -> None:
     """Keep what Coq has checked just now; entries of theorems not checked this time stay if they still fit."""
+    with _alone(path.parent):
+        _write(theorems, results, path)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time: two that end together keep both their entries."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _write(theorems: Iterable[Theorem], results: Mapping[str, Checked], path: Path) -> None:
     try:
         before = read_record(path)
     except DamagedRecord:

@@ -9,7 +9,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -297,3 +299,23 @@ def test_a_scheduler_that_does_not_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(SWEEP, "DASK_TIMEOUT", "1s")
     with pytest.raises(ValueError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:1'"):
         sweep([config()], RunStore(tmp_path), scheduler="tcp://127.0.0.1:1", console=QUIET)
+
+
+def test_a_file_written_through_a_link_leaves_the_link_and_a_device_stays_one(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("before")
+    link.symlink_to(target)
+    write_atomically(link, "after")
+    assert link.is_symlink()
+    assert target.read_text() == "after"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    read: list[str] = []
+    reader.start()
+    write_atomically(pipe, "through")
+    reader.join()
+    assert read == ["through"]
+    assert pipe.is_fifo()
+    write_atomically(Path(os.devnull), "away")
+    assert Path(os.devnull).is_char_device()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
 
 import pytest
 import sympy as sp
@@ -113,6 +115,49 @@ def test_a_lemma_needs_its_hypotheses_and_its_domain():
     assert faults(guarded) == ()
     user = theorem(le(beta1 * y, 1), [Line("<=", 1, "", (Use("T98", 1, {contraction: beta1, x: y}),))], needs=("T98",))
     assert any("none of this theorem's" in fault for fault in faults(user, {"T98": guarded}))
+
+
+AT_LEAST_ONE = replace(theorem(le(1, N), [Line("<=", N, "domain", slack=(N - 1,))]), id="T900")
+TIMES = replace(theorem(eq(total(x, k, N), N * x), [Line("=", N * x, "a sum of one number")]), id="T901")
+BELOW = replace(
+    theorem(
+        le(u[0], x),
+        [Line("<=", x, "put 0", (Use("all", 1, {k: 0}),))],
+        hypotheses=(Hypothesis("all", ForAll(((k, N),), le(u[k], x)), "every u is at most x"),),
+    ),
+    id="T902",
+)
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "use", "hypotheses", "says"),
+    [
+        (le(1, -7), Use("T900", 1, {N: -7}), (), "n_workers = -7 is not known to be a whole number of at least 1"),
+        (le(1, z), Use("T900", 1, {N: z}), (), "z is not known to be a whole number"),
+        (le(1, N - d), Use("T900", 1, {N: N - d}), (), "is not known to be a whole number"),
+        (eq(total(k + 1, k, N), N * (k + 1)), Use("T901", 1, {x: k + 1}), (), "k is bound there"),
+        (le(u[0], y), Use("T902", 1, {x: y}), BELOW.hypotheses, "'all' of T902 is none of this theorem's"),
+        (
+            eq(total(k * u[k], k, N), k * y),
+            Use("sum", 1, {i: k}),
+            (Hypothesis("sum", ForAll((i,), eq(total(i * u[k], k, N), i * y)), "y is the sum of u"),),
+            "k is bound there",
+        ),
+    ],
+)
+def test_a_lemma_is_used_for_what_it_speaks_of(conclusion, use, hypotheses, says):
+    """Its counts take whole numbers alone, and a name that it binds can't stand for one of the user's."""
+    lemmas = {item.id: item for item in (AT_LEAST_ONE, TIMES, BELOW)}
+    assert [faults(item) for item in lemmas.values()] == [(), (), ()]
+    needs = tuple({use.name} & lemmas.keys())
+    line = Line("=" if conclusion.rel_op == "==" else "<=", conclusion.rhs, "the lemma", (use,))
+    wrong = theorem(conclusion, [line], hypotheses=hypotheses, needs=needs)
+    assert any(says in fault for fault in faults(wrong, lemmas)), faults(wrong, lemmas)
+
+
+def test_what_a_theorem_needs_is_used():
+    idle = replace(SQUARE, needs=("T999",))
+    assert "no line uses T999, which it needs" in faults(idle)
 
 
 def test_an_instance_is_never_called_more():
@@ -272,6 +317,41 @@ def test_coq_is_not_deceived(tmp_path, monkeypatch, proof, preamble, says):
     made = a_kernel_theorem(tmp_path, proof, preamble)
     found = kernel.check_all([made], tmp_path / "out")["T99"].faults
     assert any(says in fault for fault in found), found
+
+
+@coq
+def test_what_was_compiled_by_somebody_else_is_not_believed(tmp_path):
+    made = a_kernel_theorem(tmp_path, GOOD)
+    out = tmp_path / "out"
+    assert kernel.check_all([made], out)["T99"].faults == ()
+    (out / "Prelude.vo").write_bytes(b"another Prelude")
+    assert kernel.check_all([made], out)["T99"].faults == ()  # compiled again
+    assert (out / "Prelude.vo").read_bytes() != b"another Prelude"
+
+
+def test_two_processes_that_end_together_keep_both_entries(tmp_path, monkeypatch):
+    record = tmp_path / "record.json"
+    monkeypatch.setattr(kernel_record, "read_record", slowly(kernel_record.read_record))
+    made = [replace(a_kernel_theorem(tmp_path, GOOD), id=name) for name in ("T98", "T97")]
+    for item in made:
+        shutil.copy(tmp_path / "T99.v", item.coq_file)
+    monkeypatch.setattr(kernel_record, "_fits", lambda theorem, entry: True)
+    with ThreadPoolExecutor(2) as pool:
+        for item in made:
+            checked = {item.id: kernel.Checked(item.id, ())}
+            pool.submit(kernel_record.write_record, made, checked, path=record)
+    assert kernel_record.read_record(record).keys() == {"T97", "T98"}
+
+
+def slowly(function):
+    """The function, after which somebody else has his turn."""
+
+    def wrapped(*arguments):
+        result = function(*arguments)
+        sleep(0.05)
+        return result
+
+    return wrapped
 
 
 @coq
