@@ -210,14 +210,15 @@ def mutants(
     A mutant is one of some 190 faults under one of some thousand triggers. A sample is searched, and the score has its
     95 % interval. With --false-alarms, correct implementations are searched instead: nothing may be found there.
 
-    Exit status 0: all were found. 1: one lives, or a correct class was accused. 130: stopped by Ctrl-C, SIGINT or
-    SIGTERM; the score of those that were done is printed and written.
+    Exit status 0: all were found. 1: one lives, or a correct class was accused. 3: a file of mutants can't be used.
+    130: stopped by Ctrl-C, SIGINT or SIGTERM; the score of those that were done is printed and written.
     """
     if jobs == 0 or jobs < -1:
         raise typer.BadParameter(f"--jobs must be -1 or at least 1, got {jobs}")
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import track  # noqa: PLC0415
 
+    from verification.mutants.families import collected  # noqa: PLC0415
     from verification.mutants.score import Score, campaign, population  # noqa: PLC0415
     from verification.mutants.triggers import SPLITS  # noqa: PLC0415
     from verification.search.plan import PROFILES  # noqa: PLC0415
@@ -251,6 +252,10 @@ def mutants(
         raise typer.Exit(STOPPED)
     if score.alive:
         raise typer.Exit(1)
+    if broken := collected()[1]:
+        for sentence in broken:
+            typer.echo(f"onebit mutants: {sentence}", err=True)
+        raise typer.Exit(3)
 
 
 def _correct_classes(seeds: int, start: int, jobs: int, json_file: Path | None) -> None:

@@ -23,8 +23,8 @@ MODEL_STATES = "mp_rank_00_model_states.pt"
 LATEST = "latest"
 
 LOST = (
-    "the errors of all workers: DeepSpeed saves rank 0's only, and drops these too when it loads",
-    "the frozen variance as such: the run is in its warm-up, one full step of Adam comes before the next freeze",
+    "if it was frozen, the errors of all workers: DeepSpeed saves rank 0's only, and drops these too when it loads",
+    "if it was frozen, that: the run is in its warm-up, one full step of Adam comes before the next freeze",
     "loss scale, clipping, schedule and data position: set them anew",
 )
 """Told to the user."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 from paper_figures.claims.claim import ALPHA, MAIN_MARGIN, OTHER_MARGIN, Claim
 from paper_figures.claims.registry import all_claims
 from paper_figures.claims.statistics import MIN_SEEDS
+from paper_figures.contributions import CAN_T_BE_USED, broken
 
 HEAD = f"""# Claims of 1-bit Adam
 
@@ -86,3 +88,6 @@ def section(claim: Claim) -> str:
 
 if __name__ == "__main__":
     print(to_markdown(all_claims()), end="")  # noqa: T201 - this is what it is for
+    for sentence in broken():
+        print(sentence, file=sys.stderr)  # noqa: T201
+    sys.exit(CAN_T_BE_USED if broken() else 0)

@@ -56,7 +56,7 @@ def test_a_letter_selects_one_and_order_is_by_number():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["T99"], "no theorem 'T99'; choose from T1"),
+        (["T999"], "no theorem 'T999'; choose from T1"),
         (["1x9"], "no theorem"),
         (["6", "--set", "N"], "NAME=NUMBER"),
         (["6", "--set", "N=many"], "not a number"),
@@ -145,7 +145,7 @@ def test_a_file_that_ends_the_program_is_named_and_the_rest_still_works(monkeypa
     monkeypatch.setattr(theorems, "__path__", [*theorems.__path__, str(tmp_path)])
     registry.collect.cache_clear()
     try:
-        result, absent = prove("9b"), prove("T99")
+        result, absent = prove("9b"), prove("T999")
     finally:
         registry.collect.cache_clear()
         sys.modules.pop("theory.theorems.leaving", None)

@@ -71,23 +71,42 @@ class BaseCollectiveBlocks(BaseCollective):
     scale_block = 40
 
 
-@cache
 def all_bugs() -> tuple[Bug, ...]:
-    """Every public subclass of the two base implementations that a family module defines.
+    """Every public subclass of the two base implementations that a family module defines."""
+    return collected()[0]
+
+
+@cache
+def collected() -> tuple[tuple[Bug, ...], tuple[str, ...]]:
+    """The bugs, and one sentence for each file that can't be used: an unfinished one must not hide the others."""
+    found: list[Bug] = []
+    broken: list[str] = []
+    for info in iter_modules(mutants.__path__):
+        if info.name in NOT_FAMILIES:
+            continue
+        try:
+            found += _bugs_of(info.name)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            reason = " ".join(str(error).split())
+            broken.append(f"verification/mutants/{info.name}.py can't be used: {type(error).__name__}: {reason}")
+    return tuple(found), tuple(broken)
+
+
+def _bugs_of(family: str) -> list[Bug]:
+    """Those of one family.
 
     Raises:
         ValueError: a bug has no docstring.
     """
     found: list[Bug] = []
-    for info in iter_modules(mutants.__path__):
-        if info.name in NOT_FAMILIES:
+    module = import_module(f"{mutants.__name__}.{family}")
+    for name, item in vars(module).items():
+        public = inspect.isclass(item) and item.__module__ == module.__name__ and not name.startswith("_")
+        if not public or not issubclass(item, BaseCollective | BaseOptimizer):
             continue
-        module = import_module(f"{mutants.__name__}.{info.name}")
-        for name, item in vars(module).items():
-            public = inspect.isclass(item) and item.__module__ == module.__name__ and not name.startswith("_")
-            if not public or not issubclass(item, BaseCollective | BaseOptimizer):
-                continue
-            if "__doc__" not in vars(item) or not item.__doc__:
-                raise ValueError(f"the bug {module.__name__}.{name} needs a docstring that says what is wrong with it")
-            found.append(Bug(f"{info.name}.{name}", info.name, " ".join(item.__doc__.split()), item))
-    return tuple(found)
+        if "__doc__" not in vars(item) or not item.__doc__:
+            raise ValueError(f"the bug {name} needs a docstring that says what is wrong with it")
+        found.append(Bug(f"{family}.{name}", family, " ".join(item.__doc__.split()), item))
+    return found
