@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 from typing import Self
 
@@ -79,8 +80,10 @@ class Run:
 
     def take_number(self) -> None:
         """Count this optimizer: two that are alike would else be taken for one another."""
-        group = self.process_group
-        name = "" if group is None or group == dist.group.WORLD else group.group_name
+        name, group = "", self.process_group
+        if group is not None and group != dist.group.WORLD:
+            with suppress(RuntimeError):  # one that torch's own functions did not make has no name
+                name = group.group_name
         _made[name] += 1
         self.number = _made[name]
 
