@@ -29,7 +29,7 @@ def draw(table: pd.DataFrame) -> Canvas:
     left, right = canvas.subplots(1, 2)
     draw_panels((left, right), table, PANELS, SHOWN, "bytes sent by a worker")
     left.set_xlabel(right.get_xlabel())
-    right.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    canvas.legend(*right.get_legend_handles_labels(), loc="outside right center")
     note(canvas, seeds_note(table))
     return canvas
 

@@ -84,7 +84,7 @@ class Wrong(CpuBackend):
 def test_a_bug_in_the_kernels_is_found(bug, clause, monkeypatch):
     monkeypatch.setattr("verification.adapters.kernels.get_backend", lambda *_: Wrong(bug))
     found = findings(
-        Kernels, 4, scale_block=8, compress="momentum", dead="none", snapshots="every step", workers=2, exact=False
+        Kernels, 4, scale_block=8, compress="momentum", dead="none", snapshots="every step", workers=(2, 2), exact=False
     )
     assert clause in {one.clause for one in found}
 

@@ -71,7 +71,7 @@ class Wrong(CpuBackend):
 @pytest.mark.parametrize(("bug", "clause"), [("twice", "apply"), ("forgets", "conservation")])
 def test_a_bug_in_the_kernels_is_found(bug, clause, monkeypatch):
     monkeypatch.setattr("verification.adapters.kernels.get_backend", lambda *_: Wrong(bug))
-    assert clause in {one.clause for one in findings(Kernels, 4, dead="none", snapshots="every step", workers=2)}
+    assert clause in {one.clause for one in findings(Kernels, 4, dead="none", snapshots="every step", workers=(2, 2))}
 
 
 def recorded(hyper):

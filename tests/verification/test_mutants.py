@@ -108,7 +108,7 @@ def test_a_guard_on_small_scales_is_found_late_and_on_seven_workers():
     assert trigger is not None
     plan = Plan.of(Driver(BaseOptimizer), "optimizer", PROFILES["quick"], 0)
     driver = Driver(conditional(scale.GuardedScale, trigger, "optimizer"))
-    late = [item for item in plan.rows if item[0]["workers"] == 7 and item[0]["compressed"][1] > 25]
+    late = [item for item in plan.rows if item[0]["workers"] == (7, 7) and item[0]["compressed"][1] > 25]
     found = {finding.clause for item in late for finding in check(driver, plan.case(*item), set())}
     assert "worker_scale" in found
 
