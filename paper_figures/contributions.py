@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
-from pathlib import Path
 from types import ModuleType
+
+from onebit_modules import each_module
 
 CAN_T_BE_USED = 3
 """Exit status where a file could not be used: what is in it was not drawn, or not decided."""
@@ -14,25 +14,15 @@ CAN_T_BE_USED = 3
 
 @cache
 def read(package: str, name: str) -> tuple[tuple[ModuleType, ...], tuple[str, ...]]:
-    """The modules of ``package`` that define ``name``, and one sentence for each file that can't be used.
+    """The modules of ``package`` that define ``name``, and one sentence for each file that can't be used."""
 
-    An unfinished file must not hide the others, nor end a command that has nothing to do with it.
-    """
-    found: list[ModuleType] = []
-    broken: list[str] = []
-    folder = Path(*package.split("."))
-    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        try:
-            module = importlib.import_module(f"{package}.{info.name}")
-            if not hasattr(module, name):
-                raise AttributeError(f"it defines no {name}")
-            found.append(module)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            reason = " ".join(str(error).split())
-            broken.append(f"{folder / info.name}.py can't be used: {type(error).__name__}: {reason}")
-    return tuple(found), tuple(broken)
+    def take(module: ModuleType) -> ModuleType:
+        if not hasattr(module, name):
+            raise AttributeError(f"it defines no {name}")
+        return module
+
+    found, failed = each_module(importlib.import_module(package), take)
+    return found, tuple(map(str, failed))
 
 
 def broken() -> tuple[str, ...]:

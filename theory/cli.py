@@ -304,7 +304,7 @@ def prove(
     console.print(result_table(verdicts, values))
     report_details(console, verdicts, values, ask_coq=ask_coq)
     for item in broken:
-        console.print(f"{item.file} can't be used: {item.reason}", style="bold red", markup=False, soft_wrap=True)
+        console.print(str(item), style="bold red", markup=False, soft_wrap=True)
     if any(verdict.faults for verdict in verdicts):
         raise typer.Exit(1)
     if broken or not all(verdict.holds for verdict in verdicts):

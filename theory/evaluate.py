@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, cast
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from theory.formula import At, ForAll, Formula, free_names, le, lt, sgn, sign_of
+from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
 from theory.theorem import Hypothesis, Theorem
 
@@ -80,18 +80,24 @@ def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
 
 
 def implied(theorem: Theorem) -> tuple[Hypothesis, ...]:
-    """What the theorem says is implied, and a <= c wherever hypotheses say a <= b and b <= c, for all k say.
+    """What the theorem says is implied, and what its hypotheses say of the two ends of something between them."""
+    return theorem.implied + _squeezed(theorem.hypotheses)
+
+
+@lru_cache(maxsize=CACHED)
+def _squeezed(hypotheses: tuple[Hypothesis, ...]) -> tuple[Hypothesis, ...]:
+    """a <= c wherever hypotheses say a <= b and b <= c, for all k say.
 
     So numbers that leave no b are refused, though b itself, an array of the run, is no input.
     """
-    steps = [step for item in theorem.hypotheses for step in _inequalities(item.formula)]
+    steps = [step for item in hypotheses for step in _inequalities(item.formula)]
     squeezed = {
         (lower, upper): strict or also
         for lower, middle, strict in steps
         for other, upper, also in steps
         if middle == other and not any(end.has(sp.Indexed, *_INDICES) for end in (lower, upper))
     }
-    return theorem.implied + tuple(
+    return tuple(
         Hypothesis("squeezed", (lt if strict else le)(lower, upper), f"{lower} {'<' if strict else '<='} {upper}")
         for (lower, upper), strict in squeezed.items()
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
+from types import ModuleType
 
+from onebit_modules import Broken, each_module, file_of
 from theory import theorems
 from theory.notation import Row
 from theory.theorem import Hypothesis, Theorem
@@ -28,14 +27,6 @@ class NotRead(ValueError):  # noqa: N818  (it says what is missing)
     """A theorem that is asked for is not there, and may stand in a file that can't be used."""
 
 
-@dataclass(frozen=True)
-class Broken:
-    """A file of theorems that can't be used, and why, in one sentence."""
-
-    file: str
-    reason: str
-
-
 def _check_class(theorem: Theorem) -> None:
     """Refuse an object of a class derived from ours, which may claim anything."""
     rows = (*theorem.where, *theorem.hypotheses, *theorem.implied)
@@ -48,28 +39,24 @@ def _check_class(theorem: Theorem) -> None:
 def collect() -> tuple[tuple[Theorem, ...], tuple[Broken, ...]]:
     """Every ``THEOREM`` and ``THEOREMS`` of the files in ``theory/theorems``, by number, and the files that failed."""
     found: dict[str, Theorem] = {}
-    broken: list[Broken] = []
     twice: set[str] = set()
     held: dict[str, dict[str, str]] = {}
-    for info in iter_modules(theorems.__path__):
-        name = f"theory/theorems/{info.name}.py"
-        try:
-            module = import_module(f"{theorems.__name__}.{info.name}")
-            exported: tuple[Theorem, ...] = getattr(module, "THEOREMS", ())
-            if hasattr(module, "THEOREM"):
-                exported = (module.THEOREM, *exported)
-            held[name] = {key: value.id for key, value in vars(module).items() if isinstance(value, Theorem)}
-            for theorem in exported:
-                _check_class(theorem)
-                sort_key(theorem.id)
-                if theorem.id in twice or found.pop(theorem.id, None) is not None:
-                    twice.add(theorem.id)
-                    raise ValueError(f"two theorems have the id {theorem.id}, and neither counts; rename one")
-                found[theorem.id] = theorem
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # one unfinished file must not hide the others, nor end the command
-            broken.append(Broken(name, f"{type(error).__name__}: {' '.join(str(error).split())}"))
+
+    def take(module: ModuleType) -> None:
+        exported: tuple[Theorem, ...] = getattr(module, "THEOREMS", ())
+        if hasattr(module, "THEOREM"):
+            exported = (module.THEOREM, *exported)
+        name = file_of(module.__name__)
+        held[name] = {key: value.id for key, value in vars(module).items() if isinstance(value, Theorem)}
+        for theorem in exported:
+            _check_class(theorem)
+            sort_key(theorem.id)
+            if theorem.id in twice or found.pop(theorem.id, None) is not None:
+                twice.add(theorem.id)
+                raise ValueError(f"two theorems have the id {theorem.id}, and neither counts; rename one")
+            found[theorem.id] = theorem
+
+    broken = list(each_module(theorems, take)[1])
     for name, names in held.items():
         forgotten = [key for key, theorem_id in names.items() if theorem_id not in found and theorem_id not in twice]
         if forgotten and all(item.file != name for item in broken):
@@ -102,7 +89,7 @@ def select(ids: Iterable[str] = ()) -> tuple[Theorem, ...]:
         }
         if not hits:
             reason = f"no theorem {name!r}; choose from {' '.join(theorem.id for theorem in everything)}"
-            files = [f"{item.file} can't be used: {item.reason}" for item in collect()[1]]
-            raise (NotRead if files else ValueError)("; ".join((*files, reason)))
+            files = collect()[1]
+            raise (NotRead if files else ValueError)("; ".join((*map(str, files), reason)))
         wanted |= hits
     return tuple(theorem for theorem in everything if not wanted or theorem.id in wanted)

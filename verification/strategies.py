@@ -4,8 +4,9 @@
     def test_the_laws(case):
         assert findings(MyOptimizer, case) == []
 
-Hypothesis draws a level of every feature (workers, size, hyper-parameters, checkpoints, ...) and a seed, and shrinks a
-failing case towards the first level of each: one worker, one element, no checkpoint.
+Hypothesis draws a level of every feature (workers, size, hyper-parameters, checkpoints, ...), each number of a level
+that is a range, and a seed for the arrays. It shrinks a failing case towards the first level of each feature, and the
+numbers with it: one worker, one element, no checkpoint.
 """
 
 from __future__ import annotations
@@ -15,22 +16,32 @@ from typing import Any, Literal
 import numpy as np
 from hypothesis import strategies as st
 
+from verification.protocol import Traits
 from verification.search.cases import Case
 from verification.search.collective_space import collective_case, collective_space
 from verification.search.covering import Row, Space
 from verification.search.driver import Driver
 from verification.search.optimizer_cases import optimizer_case
-from verification.search.optimizer_space import optimizer_space
+from verification.search.optimizer_space import Range, allowed_workers, optimizer_space
 from verification.search.runs import findings
 
 __all__ = ["cases", "findings"]
 
 SEEDS = st.integers(0, 2**32 - 1)
 
+COUNTS = ("workers", "size", "calls", "freeze", "compressed")
+"""Features whose levels are ranges of numbers."""
+
+
+def counts(name: str, level: Range, traits: Traits) -> st.SearchStrategy[int]:
+    """The numbers of one level that the class takes."""
+    taken = {"workers": allowed_workers(traits), "size": traits.sizes}.get(name)
+    return st.integers(*level) if taken is None else st.sampled_from([n for n in taken if level[0] <= n <= level[1]])
+
 
 @st.composite
-def rows(draw: st.DrawFn, space: Space) -> Row:
-    """A level of each feature, no two of which are left out."""
+def rows(draw: st.DrawFn, space: Space, traits: Traits) -> Row:
+    """A level of each feature, no two of which are left out; of a range one number, so that the seed decides none."""
     row: dict[str, Any] = {}
     for name, levels in space.features.items():
         allowed = [
@@ -39,7 +50,7 @@ def rows(draw: st.DrawFn, space: Space) -> Row:
             if not any(space.exclusion({other: chosen, name: level}) for other, chosen in row.items())
         ]
         row[name] = draw(st.sampled_from(allowed) if allowed else st.nothing())
-    return row
+    return {**row, **{name: (draw(counts(name, row[name], traits)),) * 2 for name in COUNTS if name in row}}
 
 
 def cases(
@@ -65,6 +76,6 @@ def cases(
     space = Space({**space.features, "size": sizes}, space.exclusion)
     return st.builds(
         lambda row, seed: make(row, driver.traits, np.random.default_rng(seed)),  # pyright: ignore[reportUnknownLambdaType]
-        rows(space),
+        rows(space, driver.traits),
         SEEDS,
     )

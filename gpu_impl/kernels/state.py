@@ -16,6 +16,9 @@ from gpu_impl.kernels.layout import ROW_ALIGNMENT, Layout
 
 F32, F64, I64, U8 = torch.float32, torch.float64, torch.int64, torch.uint8
 
+SMALLEST, LARGEST = 2.0**-149, torch.finfo(F32).max
+"""Of the positive numbers that the kernels can hold."""
+
 
 @dataclass(frozen=True, eq=False)
 class WorkerState:

@@ -14,13 +14,11 @@ from torch.distributed.tensor import DTensor
 
 from gpu_impl.kernels.arguments import FLOATS, FROZEN_DTYPES, check_beta, check_scale, check_scale_block
 from gpu_impl.kernels.select import BACKENDS
+from gpu_impl.kernels.state import LARGEST, SMALLEST
 from gpu_impl.optimizer.freeze_rule import RULES
 
 COMPRESS = ("momentum", "update")
 """What can be compressed [C12]."""
-
-SMALLEST, LARGEST = 2.0**-149, torch.finfo(torch.float32).max
-"""Of the numbers above 0 that the kernels can hold."""
 
 
 @dataclass(frozen=True)

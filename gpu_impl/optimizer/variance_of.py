@@ -6,11 +6,8 @@ import torch
 from torch import Tensor
 
 from gpu_impl.kernels.marks import is_marked
-from gpu_impl.kernels.state import F32
+from gpu_impl.kernels.state import F32, SMALLEST
 from gpu_impl.kernels.torch_ import preconditioner_of
-
-SMALLEST = 2.0**-149
-"""The smallest positive float32."""
 
 INFINITY_BITS = 0x7F800000
 """Infinity in float32."""

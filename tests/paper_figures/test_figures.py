@@ -99,6 +99,11 @@ def test_a_picture_has_labels_and_a_legend_and_nothing_leaves_it(figure):
             if axes.get_xlabel():
                 assert found.y1 <= axes.xaxis.label.get_window_extent().y0, "the legend lies on the label"
             assert found.y0 >= -1
+    for legend in canvas.legends:
+        found = legend.get_window_extent()
+        assert -1 <= found.x0 <= found.x1 <= width + 1, "the legend is wider than the picture"
+        assert -1 <= found.y0 <= found.y1 <= height + 1, "the legend is taller than the picture"
+        assert not any(found.overlaps(axes.get_tightbbox()) for axes in canvas.axes), "the legend lies on a panel"
     assert height > 0
 
 

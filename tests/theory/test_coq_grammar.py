@@ -9,11 +9,11 @@ from time import perf_counter
 import pytest
 import sympy as sp
 
-from tests.theory.test_core import GOOD, a_kernel_theorem, coq, d, theorem, u, x
+from tests.theory.theory_support import GOOD, a_kernel_theorem, coq, theorem, u, x
 from theory import coq_grammar, coq_statement, kernel, kernel_record, vocabulary
 from theory.chain import faults
 from theory.formula import eq, le, sgn, total
-from theory.notation import Row, count
+from theory.notation import Row, count, d
 
 y = sp.Symbol("y", real=True)
 FOLDER = Path(kernel.__file__).parent / "theorems"

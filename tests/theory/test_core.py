@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import re
-import shutil
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from time import sleep
 
 import pytest
 import sympy as sp
 
-from theory import coq_grammar, coq_statement, kernel, kernel_record
+from tests.theory.theory_support import SQUARE, theorem, u, x, y, z
 from theory.chain import faults
 from theory.evaluate import bound, implied
 from theory.formula import At, ForAll, Implies, array, eq, le, lt, mean, total
 from theory.notation import N, Row, beta1, contraction, d, i, k, t
 from theory.registry import all_theorems, collect
 from theory.text import names_of, parse, text_of
-from theory.theorem import Example, Hypothesis, Line, Rank, Theorem, Use
+from theory.theorem import Example, Hypothesis, Line, Rank, Use
 from theory.verdict import LAWS, judge
 
-coq = pytest.mark.skipif(not shutil.which("coqc"), reason="Coq is not installed: apt-get install coq libcoq-flocq")
 ROOT = Path(__file__).parents[2]
 BY_ID = {item.id: item for item in all_theorems()}
-x, y, z = sp.symbols("x y z", positive=True)
-u = array("u")
-WHERE = (Row(x, "x", "a number"), Row(y, "y", "a number"), Row(z, "z", "a number"), Row(u, "u", "a vector"))
-
-
-def theorem(conclusion, lines=None, **more):
-    chain = None if lines is None else lambda: tuple(lines)
-    basic = {"id": "T99", "title": "made up", "words": "made up", "good_for": "tests", "source": "ours", "where": WHERE}
-    return Theorem(conclusion=conclusion, chain=chain, **{**basic, **more})
-
-
-SQUARE = theorem(le(2 * x * y, x**2 + y**2), [Line("<=", x**2 + y**2, "a square", slack=((x - y) ** 2,))])
 
 
 def test_a_correct_chain_has_no_faults():
@@ -261,127 +245,6 @@ def test_every_file_of_theorems_can_be_read_and_every_theorem_holds():
     assert broken == ()
     lemmas = {item.id: item for item in theorems}
     assert {item.id: judge(item, lemmas, None).faults for item in theorems} == {item.id: () for item in theorems}
-
-
-def a_kernel_theorem(folder: Path, proof: str, preamble: str = "", **more) -> Theorem:
-    small = Hypothesis("small", ForAll(((k, d),), le(u[k] ** 2, x)), "every square is at most x")
-    made = theorem(le(total(u[k] ** 2, k, d), d * x), hypotheses=(small,), folder=folder, **more)
-    text = (
-        f"From Onebit Require Import Prelude.\n{preamble}\n{coq_statement.statement_of(made)}\nProof.\n{proof}\nQed.\n"
-    )
-    made.coq_file.write_text(text)
-    shutil.copy(Path(kernel.__file__).parent / "theorems" / "Prelude.v", folder)
-    return made
-
-
-GOOD = ("intros live u x live_domain x_domain small. rewrite <- bigsum_const. apply bigsum_le. "
-        "intros k below. apply small. exact below.")  # fmt: skip
-
-
-@coq
-def test_coq_accepts_a_proof_of_what_is_stated_and_the_record_keeps_it(tmp_path):
-    made = a_kernel_theorem(tmp_path, GOOD)
-    assert made.rank is Rank.KERNEL
-    result = kernel.check_all([made], tmp_path / "out")["T99"]
-    assert result.faults == ()
-    record = tmp_path / "record.json"
-    kernel_record.write_record([made], {"T99": result}, path=record)
-    assert kernel_record.faults(made, kernel_record.read_record(record)) == ()
-    made.coq_file.write_text(made.coq_file.read_text() + "(* changed *)\n")
-    assert any("has changed since" in fault for fault in kernel_record.faults(made, kernel_record.read_record(record)))
-
-
-@coq
-@pytest.mark.parametrize(
-    ("proof", "preamble", "says"),
-    [
-        ("Admitted. Lemma rest : True. exact I.", "", "axiom T99"),
-        ("intros. apply wish.", "Axiom wish : forall a b : R, a <= b.", "axiom T99.wish"),
-        ("intros. lra.", "", "Error"),
-        (
-            "intros. apply (wish 0).",
-            "Unset Guard Checking. Fixpoint wish (n : nat) {struct n} : forall a b : R, a <= b := wish n. "
-            "Set Guard Checking.",
-            "Coq says",
-        ),
-        (GOOD, "Definition bigsum (n : nat) (f : nat -> R) := 0 * INR n.", "Error"),
-        (
-            "intros. reflexivity.",
-            'Notation "a <= b" := (a = a) (only parsing) : R_scope.',
-            "Error",
-        ),
-    ],
-)
-def test_coq_is_not_deceived(tmp_path, monkeypatch, proof, preamble, says):
-    monkeypatch.setattr(coq_grammar, "faults", lambda path: iter(()))  # Coq must find it out by itself
-    made = a_kernel_theorem(tmp_path, proof, preamble)
-    found = kernel.check_all([made], tmp_path / "out")["T99"].faults
-    assert any(says in fault for fault in found), found
-
-
-@coq
-def test_what_was_compiled_by_somebody_else_is_not_believed(tmp_path):
-    made = a_kernel_theorem(tmp_path, GOOD)
-    out = tmp_path / "out"
-    assert kernel.check_all([made], out)["T99"].faults == ()
-    (out / "Prelude.vo").write_bytes(b"another Prelude")
-    assert kernel.check_all([made], out)["T99"].faults == ()  # compiled again
-    assert (out / "Prelude.vo").read_bytes() != b"another Prelude"
-
-
-def test_two_processes_that_end_together_keep_both_entries(tmp_path, monkeypatch):
-    record = tmp_path / "record.json"
-    monkeypatch.setattr(kernel_record, "read_record", slowly(kernel_record.read_record))
-    made = [replace(a_kernel_theorem(tmp_path, GOOD), id=name) for name in ("T98", "T97")]
-    for item in made:
-        shutil.copy(tmp_path / "T99.v", item.coq_file)
-    monkeypatch.setattr(kernel_record, "_fits", lambda theorem, entry: True)
-    with ThreadPoolExecutor(2) as pool:
-        for item in made:
-            checked = {item.id: kernel.Checked(item.id, ())}
-            pool.submit(kernel_record.write_record, made, checked, path=record)
-    assert kernel_record.read_record(record).keys() == {"T97", "T98"}
-
-
-def slowly(function):
-    """The function, after which somebody else has his turn."""
-
-    def wrapped(*arguments):
-        result = function(*arguments)
-        sleep(0.05)
-        return result
-
-    return wrapped
-
-
-@coq
-def test_the_file_that_is_to_blame_is_named(tmp_path):
-    """A lemma in a file of its own, once right and compiled, then only claimed."""
-    helper = tmp_path / "Helper.v"
-    lemma = "From Onebit Require Import Prelude.\nLemma fine : 0 <= 1.\nProof. {} Qed.\n"
-    helper.write_text(lemma.format("lra."))
-    made = a_kernel_theorem(tmp_path, GOOD, "From Onebit Require Import Helper.")
-    assert kernel.check_all([made], tmp_path / "out")["T99"].faults == ()
-    helper.write_text(lemma.format("Admitted."))
-    [fault] = kernel.check_all([made], tmp_path / "out")["T99"].faults
-    assert "Helper.v: no command may stand in a proof: `Admitted`" in fault
-
-
-@coq
-def test_a_hypothesis_that_the_coq_proof_does_not_use_is_found(tmp_path):
-    idle = Hypothesis("idle", le(x, x + 1), "not needed")
-    made = a_kernel_theorem(tmp_path, GOOD)
-    more = replace(made, hypotheses=(*made.hypotheses, idle))
-    text = made.coq_file.read_text().replace(coq_statement.stated_in_file(made), coq_statement.statement_of(more))
-    made.coq_file.write_text(text.replace("x_domain small.", "x_domain small idle."))
-    assert any("'idle'" in fault for fault in kernel.check_all([more], tmp_path / "out")["T99"].faults)
-
-
-def test_a_statement_changed_on_one_side_only_is_found(tmp_path):
-    made = a_kernel_theorem(tmp_path, GOOD)
-    changed = replace(made, conclusion=le(total(u[k] ** 2, k, d), (d + 1) * x))
-    assert "states something else" in (coq_statement.mismatch(changed) or "")
-    assert kernel_record.faults(changed, {})
 
 
 def test_a_theorem_can_not_rest_on_itself_or_in_a_circle():

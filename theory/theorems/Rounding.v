@@ -638,6 +638,78 @@ Proof.
   apply (Rmult_le_compat_l u) in reach; lra.
 Qed.
 
+(* Terms with one product each, by a weight that is 1/n within two roundings: what rounding them and the weights costs. *)
+Lemma weighted_terms : forall o n h (x sent tol w : nat -> R), (0 < n)%nat -> INR (h + 3) * u < 1 ->
+  (forall i, (i < n)%nat -> Rabs (x i - sent i) <= tol i) ->
+  (forall i, (i < n)%nat -> Rabs (w i - / INR n) <= gamma 2 precision / INR n) ->
+  (forall i, (i < n)%nat -> roundings o i <= 1 + INR h) ->
+  bigsum n (fun i => w i * (((1 + u) ^ longest_path false o i - 1) * Rabs (x i)))
+    + bigsum n (fun i => Rabs (w i * x i - sent i / INR n))
+  <= bigsum n (fun i => gamma (h + 3) precision / INR n * (Rabs (sent i) + tol i) + tol i / INR n).
+Proof.
+  intros o n h x sent tol w some room near weights paths. assert (U := u_positive). assert (H := pos_INR h).
+  assert (count : 0 < INR n) by (apply lt_0_INR; exact some).
+  assert (over : 0 < / INR n) by (apply Rinv_0_lt_compat; exact count).
+  assert (in_room : forall k, (k <= h + 3)%nat -> INR k * u < 1).
+  { intros k le. apply le_INR in le. apply Rle_lt_trans with (INR (h + 3) * u); [|exact room].
+    apply Rmult_le_compat_r; lra. }
+  assert (three : (1 + gamma 2 precision) * (1 + gamma (h + 1) precision) <= 1 + gamma (h + 3) precision).
+  { replace (h + 3)%nat with (2 + (h + 1))%nat by lia. apply gamma_product. apply in_room. lia. }
+  assert (g2 := gamma_nonneg 2 (in_room 2%nat ltac:(lia))).
+  assert (g1 := gamma_nonneg (h + 1) (in_room (h + 1)%nat ltac:(lia))).
+  rewrite <- bigsum_plus. apply bigsum_le. intros i le.
+  assert (pk : (longest_path false o i <= h + 1)%nat).
+  { apply INR_le. rewrite plus_INR. assert (P := paths i le). unfold roundings in P. simpl. lra. }
+  assert (G := gamma_power (longest_path false o i) (h + 1) pk (in_room (h + 1)%nat ltac:(lia))).
+  assert (one : 1 <= (1 + u) ^ longest_path false o i) by (apply pow_R1_Rle; lra).
+  assert (W := within _ _ (weights i le)). assert (X := Rabs_pos (x i)).
+  assert (S : Rabs (x i) <= Rabs (sent i) + tol i).
+  { replace (x i) with (sent i + (x i - sent i)) by ring. eapply Rle_trans; [apply Rabs_triang|].
+    assert (R := near i le). lra. }
+  set (n' := / INR n) in *. unfold Rdiv in *. fold n' in W |- *. set (P := (1 + u) ^ longest_path false o i) in *.
+  assert (amount : 0 <= (P - 1) * Rabs (x i)) by (apply Rmult_le_pos; lra).
+  assert (first : w i * ((P - 1) * Rabs (x i))
+    <= (1 + gamma 2 precision) * n' * (gamma (h + 1) precision * Rabs (x i))).
+  { apply Rle_trans with ((1 + gamma 2 precision) * n' * ((P - 1) * Rabs (x i))).
+    - apply Rmult_le_compat_r; lra.
+    - apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. apply Rmult_le_compat_r; lra. }
+  assert (second : Rabs (w i * x i - sent i * n') <= gamma 2 precision * n' * Rabs (x i) + tol i * n').
+  { replace (w i * x i - sent i * n') with ((w i - n') * x i + (x i - sent i) * n') by ring.
+    eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_mult, (Rabs_right n') by lra.
+    apply Rplus_le_compat; apply Rmult_le_compat_r; auto; try lra; apply (weights i le). }
+  assert (third : ((1 + gamma 2 precision) * (1 + gamma (h + 1) precision) - 1) * (n' * Rabs (x i))
+    <= gamma (h + 3) precision * (n' * (Rabs (sent i) + tol i))).
+  { apply Rmult_le_compat; [nra | apply Rmult_le_pos; lra | lra | apply Rmult_le_compat_l; lra]. }
+  lra.
+Qed.
+
+(* What such terms lose to underflow: no input is loose, and a zero loses nothing. *)
+Lemma weighted_spills : forall o n h (x sent tol loose : nat -> R), INR (h + 3) * u < 1 ->
+  (forall i, (i < n)%nat -> Rabs (x i - sent i) <= tol i) ->
+  (forall i, (i < n)%nat -> loose i = 0) ->
+  (forall i, (i < n)%nat -> roundings o i <= 1 + INR h) ->
+  (forall i, (i < n)%nat -> products o i <= 1) ->
+  bigsum n (fun i => (1 + u) ^ longest_path false o i *
+                     (loose i + INR (longest_path true o i) * nonzero (Rabs (x i))))
+  <= (1 + gamma (h + 3) precision) * bigsum n (fun i => nonzero (Rabs (sent i) + tol i)).
+Proof.
+  intros o n h x sent tol loose room near tight paths once. assert (U := u_positive).
+  assert (g3 := gamma_nonneg (h + 3) room). rewrite <- bigsum_scal. apply bigsum_le. intros i le.
+  assert (pk : (longest_path false o i <= h + 3)%nat).
+  { apply INR_le. rewrite plus_INR. assert (P := paths i le). unfold roundings in P. simpl. lra. }
+  assert (G := gamma_power (longest_path false o i) (h + 3) pk room).
+  assert (one : 1 <= (1 + u) ^ longest_path false o i) by (apply pow_R1_Rle; lra).
+  assert (single := once i le). unfold products in single. assert (Q := pos_INR (longest_path true o i)).
+  assert (S : Rabs (x i) <= Rabs (sent i) + tol i).
+  { replace (x i) with (sent i + (x i - sent i)) by ring. eapply Rle_trans; [apply Rabs_triang|].
+    assert (R := near i le). lra. }
+  rewrite (tight i le), nonzero_abs. assert (some := nonzero_below _ _ S).
+  destruct (nonzero_cases (x i)) as [[_ ->]|[_ one_in]]; [|rewrite one_in in *].
+  - rewrite Rmult_0_r, Rplus_0_r, Rmult_0_r. apply Rmult_le_pos; [lra|].
+    destruct (nonzero_cases (Rabs (sent i) + tol i)) as [[_ ->]|[_ ->]]; lra.
+  - apply Rmult_le_compat; lra.
+Qed.
+
 (* A sum of d numbers of the format. *)
 Theorem sum_error : forall o x d h, (forall k, (k < d)%nat -> rounded (x k) = x k) ->
   (forall y, reads o y = bigsum d (fun k => y k)) -> (forall y, exact o y = bigsum d (fun k => y k)) ->

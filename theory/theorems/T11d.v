@@ -30,68 +30,33 @@ Proof.
   assert (workers : 0 < INR n_workers) by (apply lt_0_INR; lia).
   assert (room : INR (depth + 3) * u < 1) by (rewrite plus_INR; simpl; lra).
   assert (H := pos_INR depth).
-  assert (pk : forall i, (i < n_workers)%nat -> (p i <= depth + 1)%nat).
-  { intros i le. apply INR_le. rewrite plus_INR. assert (P := message_path i le). unfold roundings in P. fold p in P.
-    simpl. lra. }
   assert (pn : (p n_workers <= depth)%nat) by (apply INR_le; exact error_path).
   assert (qn : INR (q n_workers) = 0).
   { assert (P := pos_INR (q n_workers)). unfold products in error_product. fold q in error_product. lra. }
   assert (in_room : forall n, (n <= depth + 3)%nat -> INR n * u < 1).
   { intros n le. apply le_INR in le. apply Rle_lt_trans with (INR (depth + 3) * u); [|exact room].
     apply Rmult_le_compat_r; lra. }
-  assert (three : (1 + gamma 2 precision) * (1 + gamma (depth + 1) precision) <= 1 + gamma (depth + 3) precision).
-  { replace (depth + 3)%nat with (2 + (depth + 1))%nat by lia. apply gamma_product. fold u. apply in_room. lia. }
-  assert (g2 := gamma_nonneg precision 2 (in_room 2%nat ltac:(lia))).
-  assert (g1 := gamma_nonneg precision (depth + 1) (in_room (depth + 1)%nat ltac:(lia))).
   assert (g3 := gamma_nonneg precision (depth + 3) room).
   assert (gh := gamma_nonneg precision depth (in_room depth ltac:(lia))).
   set (gamma3 := gamma (depth + 3) precision) in *. set (gammah := gamma depth precision) in *.
   set (reach := fun i => Rabs (sent i) + tolerances i).
-  assert (size : forall i, (i < n_workers)%nat -> Rabs (inputs i) <= reach i).
-  { intros i le. replace (inputs i) with (sent i + (inputs i - sent i)) by ring.
-    eapply Rle_trans; [apply Rabs_triang|]. unfold reach. assert (R := reads_messages i le). lra. }
-  (* rounding and weight of each message *)
-  assert (terms : bigsum n_workers (fun i => weights i * (((1 + u) ^ p i - 1) * Rabs (inputs i))) +
-      bigsum n_workers (fun i => Rabs (weights i * inputs i - sent i / INR n_workers))
-    <= bigsum n_workers (fun i => gamma3 / INR n_workers * reach i + tolerances i / INR n_workers)).
-  { rewrite <- bigsum_plus. apply bigsum_le. intros i le.
-    assert (G := gamma_power precision (p i) (depth + 1) (pk i le) (in_room (depth + 1)%nat ltac:(lia))).
-    fold u in G. assert (one : 1 <= (1 + u) ^ p i) by (apply pow_R1_Rle; lra).
-    assert (W := within _ _ (weights_stored i le)). assert (X := Rabs_pos (inputs i)). assert (S := size i le).
-    assert (over : 0 < / INR n_workers) by (apply Rinv_0_lt_compat; exact workers).
-    set (n' := / INR n_workers) in *. unfold Rdiv in *. fold n' in W |- *.
-    assert (amount : 0 <= ((1 + u) ^ p i - 1) * Rabs (inputs i)) by (apply Rmult_le_pos; lra).
-    assert (first : weights i * (((1 + u) ^ p i - 1) * Rabs (inputs i))
-      <= (1 + gamma 2 precision) * n' * (gamma (depth + 1) precision * Rabs (inputs i))).
-    { apply Rle_trans with ((1 + gamma 2 precision) * n' * (((1 + u) ^ p i - 1) * Rabs (inputs i))).
-      - apply Rmult_le_compat_r; lra.
-      - apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. apply Rmult_le_compat_r; lra. }
-    assert (second : Rabs (weights i * inputs i - sent i * n')
-      <= gamma 2 precision * n' * Rabs (inputs i) + tolerances i * n').
-    { replace (weights i * inputs i - sent i * n')
-        with ((weights i - n') * inputs i + (inputs i - sent i) * n') by ring.
-      eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_mult, (Rabs_right n') by lra.
-      apply Rplus_le_compat; apply Rmult_le_compat_r; auto; try lra; apply (weights_stored i le). }
-    assert (third : ((1 + gamma 2 precision) * (1 + gamma (depth + 1) precision) - 1) * (n' * Rabs (inputs i))
-      <= gamma3 * (n' * reach i)).
-    { apply Rmult_le_compat; [nra | apply Rmult_le_pos; lra | lra | apply Rmult_le_compat_l; lra]. }
-    lra. }
-  (* underflow *)
-  assert (spills : eta / 2 * bigsum n_workers (fun i => (1 + u) ^ p i * (loose i + INR (q i) * nonzero (Rabs (inputs i))))
-    <= eta * (1 + gamma3) * bigsum n_workers (fun i => nonzero (reach i))).
-  { rewrite <- !bigsum_scal. apply bigsum_le. intros i le.
-    assert (G := gamma_power precision (p i) (depth + 3) ltac:(specialize (pk i le); lia) room). fold u gamma3 in G.
-    assert (one : 1 <= (1 + u) ^ p i) by (apply pow_R1_Rle; lra).
-    assert (none : loose i = 0) by (unfold loose; destruct (Nat.ltb_spec i (n_workers + 1)); [reflexivity | lia]).
-    assert (once := message_product i le). unfold products in once. fold q in once. assert (Q := pos_INR (q i)).
-    rewrite none, nonzero_abs. assert (some := nonzero_below _ _ (size i le)).
-    destruct (nonzero_cases (inputs i)) as [[_ ->]|[_ one_in]]; [|rewrite one_in in *].
-    - assert (Z : 0 <= nonzero (reach i)) by (destruct (nonzero_cases (reach i)) as [[_ ->]|[_ ->]]; lra).
-      rewrite Rmult_0_r, Rplus_0_r, !Rmult_0_r. repeat apply Rmult_le_pos; lra.
-    - apply Rle_trans with (eta * (1 + gamma3) * 1); [|apply Rmult_le_compat_l; [apply Rmult_le_pos; lra | exact some]].
-      assert ((1 + u) ^ p i * (0 + INR (q i) * 1) <= (1 + gamma3) * 1) by (apply Rmult_le_compat; lra).
-      assert (0 <= eta * (1 + gamma3)) by (apply Rmult_le_pos; lra).
-      apply Rle_trans with (eta / 2 * ((1 + gamma3) * 1)); [apply Rmult_le_compat_l; lra | lra]. }
+  assert (tight : forall i, (i < n_workers)%nat -> loose i = 0).
+  { intros i le. unfold loose. destruct (Nat.ltb_spec i (n_workers + 1)); [reflexivity | lia]. }
+  assert (terms := weighted_terms precision precision_domain order n_workers depth inputs sent tolerances weights
+    n_workers_domain room reads_messages weights_stored message_path).
+  assert (spills := weighted_spills precision order n_workers depth inputs sent tolerances loose
+    room reads_messages tight message_path message_product).
+  fold u p q gamma3 in terms, spills.
+  change (fun i => nonzero (Rabs (sent i) + tolerances i)) with (fun i => nonzero (reach i)) in spills.
+  change (fun i => gamma3 / INR n_workers * (Rabs (sent i) + tolerances i) + tolerances i / INR n_workers)
+    with (fun i => gamma3 / INR n_workers * reach i + tolerances i / INR n_workers) in terms.
+  apply (Rmult_le_compat_l (eta / 2)) in spills; [|lra].
+  assert (half : eta / 2 * ((1 + gamma3) * bigsum n_workers (fun i => nonzero (reach i)))
+    <= (1 + gamma3) * eta * bigsum n_workers (fun i => nonzero (reach i))).
+  { assert (Z : 0 <= bigsum n_workers (fun i => nonzero (reach i))).
+    { apply bigsum_nonneg. intros i le. destruct (nonzero_cases (reach i)) as [[_ ->]|[_ ->]]; lra. }
+    assert (0 <= eta / 2 * ((1 + gamma3) * bigsum n_workers (fun i => nonzero (reach i))))
+      by (repeat apply Rmult_le_pos; lra). lra. }
   (* the server error *)
   assert (server : ((1 + u) ^ p n_workers - 1) * Rabs (inputs n_workers) <= gammah * Rabs server_error).
   { rewrite reads_error. apply Rmult_le_compat_r; [apply Rabs_pos|].

@@ -33,64 +33,28 @@ Proof.
   assert (workers : 0 < INR live) by (apply lt_0_INR; lia).
   assert (over : 0 < / INR live) by (apply Rinv_0_lt_compat; exact workers).
   assert (room : INR (depth + 3) * u < 1) by (rewrite plus_INR; simpl; lra).
-  assert (H := pos_INR depth).
-  assert (pk : forall i, (i < live)%nat -> (p i <= depth + 1)%nat).
-  { intros i le. apply INR_le. rewrite plus_INR. assert (P := paths i le). unfold roundings in P. fold p in P.
-    simpl. lra. }
-  assert (in_room : forall n, (n <= depth + 3)%nat -> INR n * u < 1).
-  { intros n le. apply le_INR in le. apply Rle_lt_trans with (INR (depth + 3) * u); [|exact room].
-    apply Rmult_le_compat_r; lra. }
-  assert (three : (1 + gamma 2 precision) * (1 + gamma (depth + 1) precision) <= 1 + gamma (depth + 3) precision).
-  { replace (depth + 3)%nat with (2 + (depth + 1))%nat by lia. apply gamma_product. fold u. apply in_room. lia. }
-  assert (g2 := gamma_nonneg precision 2 (in_room 2%nat ltac:(lia))).
-  assert (g1 := gamma_nonneg precision (depth + 1) (in_room (depth + 1)%nat ltac:(lia))).
   assert (g3 := gamma_nonneg precision (depth + 3) room).
   set (gamma3 := gamma (depth + 3) precision) in *.
   set (reach := fun i => Rabs (vector i) + tolerances i).
   assert (sized : forall i, (i < live)%nat -> Rabs (inputs i - Rabs (vector i)) <= tolerances i).
   { intros i le. rewrite (magnitudes i le). eapply Rle_trans; [apply Rabs_triang_inv2 | apply (near i le)]. }
-  assert (size : forall i, (i < live)%nat -> Rabs (inputs i) <= reach i).
-  { intros i le. replace (inputs i) with (Rabs (vector i) + (inputs i - Rabs (vector i))) by ring.
-    eapply Rle_trans; [apply Rabs_triang|]. unfold reach. assert (R := sized i le). rewrite Rabs_Rabsolu. lra. }
-  assert (terms : bigsum live (fun i => weights i * (((1 + u) ^ p i - 1) * Rabs (inputs i))) +
-      bigsum live (fun i => Rabs (weights i * inputs i - Rabs (vector i) / INR live))
-    <= bigsum live (fun i => gamma3 / INR live * reach i + tolerances i / INR live)).
-  { rewrite <- bigsum_plus. apply bigsum_le. intros i le.
-    assert (G := gamma_power precision (p i) (depth + 1) (pk i le) (in_room (depth + 1)%nat ltac:(lia))).
-    fold u in G. assert (one : 1 <= (1 + u) ^ p i) by (apply pow_R1_Rle; lra).
-    assert (W := within _ _ (weights_stored i le)). assert (X := Rabs_pos (inputs i)). assert (S := size i le).
-    set (n' := / INR live) in *. unfold Rdiv in *. fold n' in W |- *.
-    assert (amount : 0 <= ((1 + u) ^ p i - 1) * Rabs (inputs i)) by (apply Rmult_le_pos; lra).
-    assert (first : weights i * (((1 + u) ^ p i - 1) * Rabs (inputs i))
-      <= (1 + gamma 2 precision) * n' * (gamma (depth + 1) precision * Rabs (inputs i))).
-    { apply Rle_trans with ((1 + gamma 2 precision) * n' * (((1 + u) ^ p i - 1) * Rabs (inputs i))).
-      - apply Rmult_le_compat_r; lra.
-      - apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. apply Rmult_le_compat_r; lra. }
-    assert (second : Rabs (weights i * inputs i - Rabs (vector i) * n')
-      <= gamma 2 precision * n' * Rabs (inputs i) + tolerances i * n').
-    { replace (weights i * inputs i - Rabs (vector i) * n')
-        with ((weights i - n') * inputs i + (inputs i - Rabs (vector i)) * n') by ring.
-      eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_mult, (Rabs_right n') by lra.
-      apply Rplus_le_compat; apply Rmult_le_compat_r; auto; try lra; apply (weights_stored i le). }
-    assert (third : ((1 + gamma 2 precision) * (1 + gamma (depth + 1) precision) - 1) * (n' * Rabs (inputs i))
-      <= gamma3 * (n' * reach i)).
-    { apply Rmult_le_compat; [nra | apply Rmult_le_pos; lra | lra | apply Rmult_le_compat_l; lra]. }
-    lra. }
+  assert (tight : forall i, (i < live)%nat -> loose i = 0).
+  { intros i le. unfold loose. destruct (Nat.ltb_spec i live); [reflexivity | lia]. }
+  assert (terms := weighted_terms precision precision_domain order live depth inputs (fun i => Rabs (vector i))
+    tolerances weights live_domain room sized weights_stored paths).
+  assert (spills := weighted_spills precision order live depth inputs (fun i => Rabs (vector i))
+    tolerances loose room sized tight paths one_product).
+  fold u p q gamma3 in terms, spills. cbv beta in terms, spills.
+  rewrite (bigsum_ext live (fun i => gamma3 / INR live * (Rabs (Rabs (vector i)) + tolerances i) + tolerances i / INR live)
+    (fun i => gamma3 / INR live * reach i + tolerances i / INR live)) in terms
+    by (intros i le; rewrite Rabs_Rabsolu; reflexivity).
+  rewrite (bigsum_ext live (fun i => nonzero (Rabs (Rabs (vector i)) + tolerances i)) (fun i => nonzero (reach i)))
+    in spills by (intros i le; rewrite Rabs_Rabsolu; reflexivity).
   set (Z := bigsum live (fun i => nonzero (reach i))).
   assert (some_pos : forall i, 0 <= nonzero (reach i))
     by (intros i; destruct (nonzero_cases (reach i)) as [[_ ->]|[_ ->]]; lra).
   assert (Zpos : 0 <= Z) by (apply bigsum_nonneg; intros i le; apply some_pos).
-  assert (spills : eta / 2 * bigsum live (fun i => (1 + u) ^ p i * (loose i + INR (q i) * nonzero (Rabs (inputs i))))
-    <= eta / 2 * ((1 + gamma3) * Z)).
-  { apply Rmult_le_compat_l; [lra|]. unfold Z. rewrite <- bigsum_scal. apply bigsum_le. intros i le.
-    assert (G := gamma_power precision (p i) (depth + 3) ltac:(specialize (pk i le); lia) room). fold u gamma3 in G.
-    assert (one : 1 <= (1 + u) ^ p i) by (apply pow_R1_Rle; lra).
-    assert (none : loose i = 0) by (unfold loose; destruct (Nat.ltb_spec i live); [reflexivity | lia]).
-    assert (once := one_product i le). unfold products in once. fold q in once. assert (Q := pos_INR (q i)).
-    rewrite none, nonzero_abs. assert (some := nonzero_below _ _ (size i le)).
-    destruct (nonzero_cases (inputs i)) as [[_ ->]|[_ one_in]]; [|rewrite one_in in *].
-    - rewrite Rmult_0_r, Rplus_0_r, Rmult_0_r. apply Rmult_le_pos; [lra | apply some_pos].
-    - apply Rmult_le_compat; [lra | lra | lra |]. lra. }
+  fold Z in spills. apply (Rmult_le_compat_l (eta / 2)) in spills; [|lra].
   set (v := computed precision least order inputs) in *.
   assert (moved := bigsum_abs live (fun i => weights i * inputs i - Rabs (vector i) / INR live)).
   rewrite bigsum_minus in moved.
@@ -131,7 +95,8 @@ Proof.
     { assert (whole : bigsum live reach = 0) by (unfold reach; rewrite bigsum_plus; fold M W; lra).
       unfold Z. rewrite (bigsum_ext live _ (fun _ => 0)); [rewrite bigsum_const; ring|]. intros i le.
       assert (nothing : reach i = 0).
-      { apply (bigsum_zero live reach); auto. intros j lj. eapply Rle_trans; [apply Rabs_pos | apply (size j lj)]. }
+      { apply (bigsum_zero live reach); auto. intros j lj. unfold reach. assert (R := sized j lj).
+        assert (P := Rabs_pos (inputs j - Rabs (vector j))). assert (Q := Rabs_pos (vector j)). lra. }
       rewrite nothing. destruct (nonzero_cases 0) as [[_ ->]|[bad _]]; [reflexivity | lra]. }
     assert (A = 0) as a0 by (unfold A; rewrite z0; ring).
     assert (v = 0) as zero.

@@ -53,6 +53,13 @@ def kept(value: Any) -> Any:
 
 LAST = unit_roundoff(stored_precision)
 STORED_ETA = smallest_subnormal(stored_least)
+IN_FORMAT = Hypothesis(
+    "in_format",
+    ForAll(((k, d),), eq(fl(precision, least, used[k]), used[k])),
+    "what is summed are numbers of the accumulator's format",
+)
+MAGNITUDES = Hypothesis("magnitudes", ForAll(((k, d),), eq(inputs[k], sp.Abs(used[k]))), "the inputs are magnitudes")
+FEW = Hypothesis("few", lt((depth + 3) * u(), 1), "fewer roundings than the format has numbers between one and two")
 NEAR = Hypothesis(
     "near",
     ForAll(((k, d),), le(sp.Abs(used[k] - vector[k]), tolerances[k])),
@@ -87,12 +94,8 @@ L1 = Theorem(
         + (eta() + STORED_ETA) * nonzero(size + moved),
     ),
     hypotheses=(
-        Hypothesis(
-            "in_format",
-            ForAll(((k, d),), eq(fl(precision, least, used[k]), used[k])),
-            "what is summed are numbers of the accumulator's format",
-        ),
-        Hypothesis("magnitudes", ForAll(((k, d),), eq(inputs[k], sp.Abs(used[k]))), "the inputs are magnitudes"),
+        IN_FORMAT,
+        MAGNITUDES,
         NEAR,
         READ_ONCE,
         SUMS,
@@ -107,7 +110,7 @@ L1 = Theorem(
             le(sp.Abs(stored_weight - 1 / d), gamma(2, precision) / d),
             "the sum is divided by d, or multiplied by a rounded 1/d, d itself rounded or not",
         ),
-        Hypothesis("few", lt((depth + 3) * u(), 1), "fewer roundings than the format has numbers between one and two"),
+        FEW,
     ),
     where=WHERE,
     words="The l1 scale, summed in any order of depth h, differs from the exact one by at most gamma of (h + {three}) "
@@ -163,12 +166,8 @@ WEIGHTED_FIRST = Theorem(
         + STORED_ETA * nonzero(size + moved),
     ),
     hypotheses=(
-        Hypothesis(
-            "in_format",
-            ForAll(((k, d),), eq(fl(precision, least, used[k]), used[k])),
-            "what is summed are numbers of the accumulator's format",
-        ),
-        Hypothesis("magnitudes", ForAll(((k, d),), eq(inputs[k], sp.Abs(used[k]))), "the inputs are magnitudes"),
+        IN_FORMAT,
+        MAGNITUDES,
         NEAR,
         READ_ONCE,
         Hypothesis(
@@ -187,7 +186,7 @@ WEIGHTED_FIRST = Theorem(
             ForAll(((k, d),), le(sp.Abs(weights[k] - 1 / d), gamma(2, precision) / d)),
             "each is divided by d, or multiplied by a rounded 1/d, d itself rounded or not",
         ),
-        Hypothesis("few", lt((depth + 3) * u(), 1), "fewer roundings than the format has numbers between one and two"),
+        FEW,
     ),
     where=(*WHERE[:-1], Row(weights, r"\hat w", "1/d as it is stored or divided by")),
     words="The l1 scale whose magnitudes are divided one by one, then summed in any order of depth h, differs from the "

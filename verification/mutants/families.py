@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
+from types import ModuleType
 
+from onebit_modules import Broken, each_module
 from verification import mutants
 from verification.mutants.base_collective import BaseCollective
 from verification.mutants.base_optimizer import BaseOptimizer
@@ -77,31 +77,20 @@ def all_bugs() -> tuple[Bug, ...]:
 
 
 @cache
-def collected() -> tuple[tuple[Bug, ...], tuple[str, ...]]:
-    """The bugs, and one sentence for each file that can't be used: an unfinished one must not hide the others."""
-    found: list[Bug] = []
-    broken: list[str] = []
-    for info in iter_modules(mutants.__path__):
-        if info.name in NOT_FAMILIES:
-            continue
-        try:
-            found += _bugs_of(info.name)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            reason = " ".join(str(error).split())
-            broken.append(f"verification/mutants/{info.name}.py can't be used: {type(error).__name__}: {reason}")
-    return tuple(found), tuple(broken)
+def collected() -> tuple[tuple[Bug, ...], tuple[Broken, ...]]:
+    """The bugs, and the files that can't be used."""
+    found, broken = each_module(mutants, _bugs_of, NOT_FAMILIES)
+    return tuple(bug for family in found for bug in family), broken
 
 
-def _bugs_of(family: str) -> list[Bug]:
+def _bugs_of(module: ModuleType) -> list[Bug]:
     """Those of one family.
 
     Raises:
         ValueError: a bug has no docstring.
     """
     found: list[Bug] = []
-    module = import_module(f"{mutants.__name__}.{family}")
+    family = module.__name__.rpartition(".")[2]
     for name, item in vars(module).items():
         public = inspect.isclass(item) and item.__module__ == module.__name__ and not name.startswith("_")
         if not public or not issubclass(item, BaseCollective | BaseOptimizer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,15 +10,15 @@ import numpy as np
 
 from verification.protocol import Traits
 from verification.search.cases import Call, CollectiveCase
-from verification.search.covering import Row, Space, rows_of_each_level
+from verification.search.covering import Row, Rule, Space, excluded_by
 from verification.search.dyadic import exact_round
 from verification.search.optimizer_space import (
-    LARGE,
     TOO_LONG,
     allowed_layouts,
     allowed_sizes,
     allowed_workers,
     dims,
+    large_rows,
     worker_levels,
     workers,
 )
@@ -39,10 +38,10 @@ def collective_space(traits: Traits) -> Space:
         "layout": allowed_layouts(traits),
         "factor": (1.0, 2.0**20, 2.0**-20, -1.0),
     }
-    return Space(features, _excluded)
+    return Space(features, excluded_by(EXCLUDED))
 
 
-EXCLUDED: tuple[tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], str], ...] = (
+EXCLUDED: tuple[Rule, ...] = (
     ("size", lambda size: size[0] >= 16385, "workers", lambda n: n[1] > 4, TOO_LONG),
     ("size", lambda size: size[0] >= 257, "workers", lambda n: n[1] > 16, TOO_LONG),
     ("size", lambda size: size[0] >= 16385, "calls", lambda calls: calls[1] > 1, TOO_LONG),
@@ -57,13 +56,6 @@ EXCLUDED: tuple[tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], st
     ),
     ("calls", lambda calls: calls[1] == 1, "sizes", partial(operator.eq, "several"), "there is no such case"),
 )
-
-
-def _excluded(pair: Row) -> str:
-    for a, of_a, b, of_b, reason in EXCLUDED:
-        if a in pair and b in pair and of_a(pair[a]) and of_b(pair[b]):
-            return reason
-    return ""
 
 
 def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> CollectiveCase:
@@ -112,12 +104,7 @@ def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
         for buffers_ND, calls in ((still_ND, 1), (nothing_ND, 2)):
             call = (buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0]))
             found.append(CollectiveCase((call,) * calls))
-        space = collective_space(traits)
-        space = Space({**space.features, "size": (LARGE,)}, space.exclusion)
-        for number, row in enumerate(rows_of_each_level(space, seed)):
-            most = LARGE[1] // row["workers"][1]
-            size = (most if number == 0 else LARGE[0], max(most, LARGE[0]))
-            found.append(collective_case({**row, "size": size}, traits, np.random.default_rng([seed, number])))
+        found += [collective_case(row, traits, rng) for row, rng in large_rows(collective_space(traits), seed)]
     return [case for case in found if case is not None]
 
 

@@ -20,8 +20,23 @@ Row = Mapping[str, Any]
 Exclusion = Callable[[Row], str]
 """Why two levels, given as a row of two features, are not combined; empty if they are."""
 
+Rule = tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], str]
+"""A feature, which of its levels, another one, which of that's, and why these are not combined."""
+
 CANDIDATES = 8
 """Rows that are tried for each row that is kept."""
+
+
+def excluded_by(rules: Sequence[Rule]) -> Exclusion:
+    """Why some two levels of a row, or of a part of it, are not combined, by these rules; empty if they are."""
+
+    def excluded(row: Row) -> str:
+        for a, of_a, b, of_b, reason in rules:
+            if a in row and b in row and of_a(row[a]) and of_b(row[b]):
+                return reason
+        return ""
+
+    return excluded
 
 
 @dataclass(frozen=True)

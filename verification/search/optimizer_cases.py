@@ -10,7 +10,7 @@ import numpy as np
 
 from verification.protocol import Array, PublishedHyper, Traits
 from verification.search.cases import OptimizerCase, OtherRun, most_workers, workers_after
-from verification.search.covering import Row, Space, rows_of_each_level
+from verification.search.covering import Row
 from verification.search.dyadic import exact_run
 from verification.search.optimizer_space import (
     HYPERS,
@@ -19,6 +19,7 @@ from verification.search.optimizer_space import (
     dims,
     excluded,
     hyper_levels,
+    large_rows,
     optimizer_space,
     worker_levels,
     workers,
@@ -293,14 +294,8 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
     """Few cases of ``LARGE`` size that hold every level of every other feature that is not too long with it."""
     if not traits.compresses or traits.sizes is not None:
         return []
-    space = optimizer_space(traits, can_save=can_save)
-    space = Space({**space.features, "size": (LARGE,)}, space.exclusion)
-    cases = []
-    for number, row in enumerate(rows_of_each_level(space, seed)):
-        most = LARGE[1] // row["workers"][1]
-        size = (most if number == 0 else LARGE[0], max(most, LARGE[0]))
-        cases.append(optimizer_case({**row, "size": size}, traits, np.random.default_rng([seed, number])))
-    return cases
+    rows = large_rows(optimizer_space(traits, can_save=can_save), seed)
+    return [optimizer_case(row, traits, rng) for row, rng in rows]
 
 
 def long_sums(traits: Traits) -> list[OptimizerCase]:

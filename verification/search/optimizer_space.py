@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from verification.protocol import LAYOUTS, Traits
-from verification.search.covering import Row, Space
+from verification.search.covering import Row, Rule, Space, excluded_by, rows_of_each_level
 from verification.search.palettes import PALETTES, magnitudes
 
 Range = tuple[int, int]
@@ -156,7 +156,7 @@ NO_NUMBER = "without eps a gradient of 0 divides by 0"
 
 OVERFLOW = "x or the errors would overflow"
 
-EXCLUDED: tuple[tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], str], ...] = (
+EXCLUDED: tuple[Rule, ...] = (
     ("size", lambda size: size[0] >= 16385, "workers", lambda n: n[1] > 4, TOO_LONG),
     ("size", lambda size: size[0] >= 257, "workers", lambda n: n[1] > 16, TOO_LONG),
     ("size", lambda size: size[0] >= 41, "workers", lambda n: n[1] > 64, TOO_LONG),
@@ -186,12 +186,16 @@ EXCLUDED: tuple[tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], st
 )
 
 
-def excluded(pair: Row) -> str:
-    """Why some two levels of a row, or of a part of it, are not combined; empty if they are."""
-    for a, of_a, b, of_b, reason in EXCLUDED:
-        if a in pair and b in pair and of_a(pair[a]) and of_b(pair[b]):
-            return reason
-    return ""
+excluded = excluded_by(EXCLUDED)
+
+
+def large_rows(space: Space, seed: int) -> Iterator[tuple[Row, np.random.Generator]]:
+    """Few rows of ``LARGE`` size, each with its generator, that hold every other level that is not too long with it."""
+    large = Space({**space.features, "size": (LARGE,)}, space.exclusion)
+    for number, row in enumerate(rows_of_each_level(large, seed)):
+        most = LARGE[1] // row["workers"][1]
+        size = (most if number == 0 else LARGE[0], max(most, LARGE[0]))
+        yield {**row, "size": size}, np.random.default_rng([seed, number])
 
 
 def workers(level: Range, traits: Traits, rng: np.random.Generator) -> int:
