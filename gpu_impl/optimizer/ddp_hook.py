@@ -96,7 +96,9 @@ class HookedOneBitAdam(OneBitOptimizer):
         with self.run:
             for param, grad in zip(bucket.parameters(), bucket.gradients(), strict=True):
                 inbox = self._home.get(id(param))
-                if inbox is not None and inbox.take(param, grad):  # None: an empty parameter
+                # DDP lays a gradient out in memory as its parameter is; gradients() reads it row by row
+                laid_out = grad.as_strided(param.shape, param.stride(), grad.storage_offset())
+                if inbox is not None and inbox.take(param, laid_out):  # None: an empty parameter
                     inbox.begin(self.run)
             if bucket.is_last():
                 self._finish_exchange()

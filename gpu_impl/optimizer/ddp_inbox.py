@@ -57,6 +57,7 @@ class Inbox:
         self._by_size = sorted(range(len(parcel.params)), key=lambda k: -parcel.params[k].numel())
         self.kept: Kept | None = None
         self.pending = Pending()
+        self._is_first = True
         self.open()
 
     def open(self) -> set[int]:
@@ -85,6 +86,11 @@ class Inbox:
             return False
         if self.outlets[k] is not None:
             raise RuntimeError("a gradient came twice: an earlier backward pass ended in the middle")
+        if self._is_first and not _is_that_of(param, grad):
+            raise RuntimeError(
+                "the memory format of a parameter was changed between DistributedDataParallel(model) and "
+                "optimizer.attach(): change it before the model is wrapped"
+            )
         self.outlets[k] = grad
         self.missing -= 1
         return self.is_complete
@@ -117,6 +123,7 @@ class Inbox:
 
     def deliver(self) -> None:
         """Give DDP the averaged gradient or m-bar."""
+        self._is_first = False
         if self.parcel.is_frozen:
             self.pending.wait()
             self.parcel.decode()
@@ -129,6 +136,7 @@ class Inbox:
 
     def undo(self) -> None:
         """The step is skipped: the state is as it was, and p.grad is NaN, on all workers."""
+        self._is_first = False
         if self.kept is not None:
             self.kept.restore()
         for outlet in self.outlets:
@@ -139,3 +147,9 @@ class Inbox:
         """Whether a gradient still is what was delivered: clipping would scale all of them."""
         grad = self.parcel.params[self.largest].grad
         return grad is None or torch.equal(grad.reshape(-1)[:WITNESSED], self.witness)
+
+
+def _is_that_of(param: Tensor, grad: Tensor) -> bool:
+    """Whether what DDP brings is this worker's gradient of ``param``, element by element, as far as can be seen."""
+    own = param.grad
+    return own is None or own.dtype != grad.dtype or torch.allclose(own, grad, rtol=0, atol=0, equal_nan=True)

@@ -58,8 +58,7 @@ class FlatParams:
     def view_of(self, flat: Tensor, k: int) -> Tensor:
         """The view of parameter k alone."""
         values = local(self.params[k])
-        strides = torch.empty_like(values, device="meta").stride()  # keeps channels_last
-        return flat[self.slots[k]].as_strided(values.shape, strides)
+        return flat[self.slots[k]].as_strided(values.shape, dense_strides(values))
 
     @property
     def numel(self) -> int:
@@ -106,6 +105,12 @@ class FlatParams:
         if self.is_sharded:
             shards = [local(param) for param in self.params]
             torch._foreach_copy_(shards, self._views)  # pyright: ignore[reportPrivateImportUsage]
+
+
+def dense_strides(values: Tensor) -> tuple[int, ...]:
+    """Strides without gaps: its own where it has none, as in channels_last; else row by row, as DDP's are then."""
+    strides = torch.empty_like(values, device="meta").stride()  # keeps strides that have no gaps
+    return strides if strides == values.stride() else torch.empty(values.shape, device="meta").stride()
 
 
 def local(tensor: Tensor) -> Tensor:
