@@ -19,6 +19,9 @@ from reference.compressors.base import SCALAR_BYTES
 from reference.compressors.scaled_sign import Starts
 from reference.error_feedback import Mask, compress_with_feedback, decode_live
 
+PIECE = 2**14
+"""About so many elements of the average are summed at a time: a piece stays in the cache."""
+
 
 @dataclass(frozen=True)
 class AllreduceResult:
@@ -116,8 +119,8 @@ def compressed_allreduce(
             return None
         return np.array([k - parts[0].start for part in parts for k in block_starts(part, scale_block)], np.intp)
 
-    chunks = chunk_slices(dim, n_chunks)
-    bytes_per_worker = np.zeros(n, np.int64)
+    chunks = [chunk for chunk in chunk_slices(dim, n_chunks) if chunk.start < chunk.stop]  # an empty one is not sent
+    edges_J = np.array([0, *(chunk.stop for chunk in chunks)])
     output_D, new_server_error_D = np.empty_like(server_error_D), np.empty_like(server_error_D)
 
     # Every worker compresses its whole buffer, with one scale (or one a block); u_i turns into the new delta_i.
@@ -125,19 +128,22 @@ def compressed_allreduce(
     starts_K = starts(chunks)
     messages = [compress_with_feedback(compressor, u_D, live_D, rng, starts_K) for u_D in new_worker_errors_ND]
 
+    # All-to-all: worker j receives chunk j of every message, and averages. Here several chunks are summed at a time.
+    bytes_NJ = np.array([message.bytes_between(edges_J) for message in messages])
+    at_a_time = max(1, PIECE // chunks[0].stop)
+    for first in range(0, len(chunks), at_a_time):
+        piece = slice(chunks[first].start, chunks[first : first + at_a_time][-1].stop)
+        parts = (decode_live(message.chunk(piece), live(piece)) for message in messages)
+        sum_C = sum(parts, start=zeros(piece.stop - piece.start, dtype))
+        new_server_error_D[piece] = sum_C / n + server_error_D[piece]
+
     for j, chunk in enumerate(chunks):
-        if chunk.start == chunk.stop:
-            break  # only trailing chunks are empty [C3]: nothing is sent for them
-        # All-to-all: worker j receives chunk j of every message, and averages.
-        parts = [message.chunk(chunk) for message in messages]
-        w_C = sum((decode_live(part, live(chunk)) for part in parts), start=zeros(chunk.stop - chunk.start, dtype))
-        w_C = w_C / n + server_error_D[chunk]
-        # It compresses the average, with a scale of its own; w turns into the new delta_bar.
+        # Worker j compresses the average of its chunk, with a scale of its own; w turns into the new delta_bar.
+        w_C = new_server_error_D[chunk]
         message = compress_with_feedback(compressor, w_C, live(chunk), rng, starts([chunk]))
-        new_server_error_D[chunk] = w_C
-        # All-gather: worker j sends the result to the other N - 1.
+        # All-gather: it sends the result to the other N - 1, and keeps its own part of the all-to-all.
         output_D[chunk] = decode_live(message, live(chunk))
-        bytes_per_worker += [part.nbytes if i != j else 0 for i, part in enumerate(parts)]
-        bytes_per_worker[j] += (n - 1) * message.nbytes
+        bytes_NJ[j, j] = (n - 1) * message.nbytes
+    bytes_per_worker = bytes_NJ.sum(axis=1)
 
     return AllreduceResult(output_D, new_worker_errors_ND, new_server_error_D, bytes_per_worker)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reference.arithmetic import Array
 
@@ -25,6 +27,10 @@ class Message(ABC):
     @abstractmethod
     def chunk(self, part: slice) -> Message:
         """The message for the elements of ``part`` alone; ``part.start`` is a multiple of 8."""
+
+    def bytes_between(self, edges_J: NDArray[np.int64]) -> NDArray[np.int64]:
+        """``nbytes`` of the chunks from each edge to the next; all edges but the last are multiples of 8."""
+        return np.array([self.chunk(slice(*part)).nbytes for part in pairwise(edges_J.tolist())], np.int64)
 
     @abstractmethod
     def decode(self) -> Array:

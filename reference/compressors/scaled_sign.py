@@ -44,6 +44,9 @@ class SignMessage(Message):
     def chunk(self, part: slice) -> SignMessage:
         return SignMessage(_bytes_of(self.bits_B, part), self.scale, part.stop - part.start, self.scale_bytes)
 
+    def bytes_between(self, edges_J: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.diff(-(-edges_J // 8)) + self.scale_bytes
+
     def decode(self) -> Array:
         return unpack_signs(self.bits_B, self.dim, self.scale)
 
@@ -73,6 +76,9 @@ class BlockSignMessage(Message):
         inside_K = (self.starts_K >= part.start) & (self.starts_K < part.stop)
         starts_K = self.starts_K[inside_K] - part.start
         return BlockSignMessage(_bytes_of(self.bits_B, part), self.scales_K[inside_K], starts_K, part.stop - part.start)
+
+    def bytes_between(self, edges_J: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.diff(-(-edges_J // 8)) + SCALAR_BYTES * np.diff(np.searchsorted(self.starts_K, edges_J))
 
     def decode(self) -> Array:
         lengths_K = np.diff(self.starts_K, append=self.dim)
