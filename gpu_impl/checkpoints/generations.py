@@ -6,8 +6,8 @@
 A save may be killed at any instruction. What is left of it is recognised and removed by the next save of any run: an
 unfinished folder whose lock nobody holds, and a complete one whose manifest was renamed to ``deleted``, which is how a
 deletion begins. Only files of our own names are removed; a folder in which others have put something stays, and so does
-a link to a checkpoint that was moved elsewhere. What the system does not let us delete (another user's) is told once and
-stays; it stops neither the save nor the deletion of the others.
+a link to a checkpoint that was moved elsewhere. What the system does not let us delete, such as another user's, is told
+once and stays; it stops neither the save nor the deletion of the others.
 """
 
 from __future__ import annotations
@@ -56,10 +56,8 @@ def generations_in(folder: Path) -> list[Generation]:
 
 def _called_so(folder: Path) -> list[Generation]:
     """What is called like a complete checkpoint, oldest first."""
-    found = []
-    for path in folder.iterdir() if is_there(folder) else ():
-        if match := _NAME.fullmatch(path.name):
-            found.append(Generation(path, match[1], int(match[2])))
+    matches = [(path, _NAME.fullmatch(path.name)) for path in (folder.iterdir() if is_there(folder) else ())]
+    found = [Generation(path, match[1], int(match[2])) for path, match in matches if match]
     return sorted(found, key=lambda one: (one.number, one.run))
 
 
