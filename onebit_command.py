@@ -105,6 +105,9 @@ def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint folder of DeepSpeed 0.19.6, or its model_states file.")],
     out: Annotated[Path, typer.Argument(help="File to write: torch.load gives 'model' and 'optimizer'.")],
     trust: Annotated[bool, typer.Option(help="Unpickle anything that is in it.")] = False,
+    frozen: Annotated[
+        list[str] | None, typer.Option(help="A parameter or module without gradient; repeat for several.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Replace OUT if it exists.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write what was done and lost to this file.")] = None,
 ) -> None:
@@ -114,7 +117,7 @@ def convert(
     if json_file and json_file.resolve() in (source.resolve(), out.resolve()):
         raise typer.BadParameter(f"--json would replace {json_file}")
     try:
-        made = deepspeed.convert_file(source, out, trust=trust, force=force)
+        made = deepspeed.convert_file(source, out, trust=trust, force=force, frozen=frozen or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     steps = made["optimizer"]["param_groups"][0]["onebit"]["steps"]
