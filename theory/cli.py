@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from onebit_files import write_atomically
+from onebit_files import counted, write_atomically
 from theory.evaluate import Input, bound, domain_text, inputs
 from theory.notation import NOTATION
 from theory.theorem import Rank, Theorem, by_id
@@ -229,7 +229,8 @@ def mutate(theorems: Sequence[Theorem], console: Console, share: float, seed: in
     console.print(f"{rejected} of {score.total - len(score.true)} false mutants rejected "
                   f"({', '.join(f'{kind} {count}' for kind, count in score.rejected.most_common())})")  # fmt: skip
     if score.true:
-        console.print(f"{len(score.true)} mutants are true as well (listed with --json)")
+        verb = "is" if len(score.true) == 1 else "are"
+        console.print(f"{counted(len(score.true), 'mutant')} {verb} true as well (listed with --json)")
     if score.coq_rejected or score.coq_true:
         console.print(f"sample through Coq: {score.coq_rejected} proofs fail, {len(score.coq_true)} changed statements "
                       "are true by the same proof")  # fmt: skip
@@ -238,8 +239,19 @@ def mutate(theorems: Sequence[Theorem], console: Console, share: float, seed: in
     return score
 
 
+def complete_theorem(incomplete: str) -> list[str]:
+    """For the shell: ids that begin so, as they are typed (T6a or 6a)."""
+    from theory.registry import all_theorems  # noqa: PLC0415
+
+    ids = [theorem.id for theorem in all_theorems()]
+    return [name for name in (*ids, *(name[1:] for name in ids if incomplete)) if name.startswith(incomplete)]
+
+
 def prove(
-    ids: Annotated[list[str] | None, typer.Argument(help="theorem ids (6, T6, T6a); all when none is given")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(autocompletion=complete_theorem, help="theorem ids (6, T6, T6a); all when none is given"),
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=NUMBER...", help="evaluate bounds, e.g. --set N=64 T=1e5")
     ] = None,
