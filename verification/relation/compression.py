@@ -196,7 +196,7 @@ class CompressionRound:
         """The bit is (u >= 0) wherever rounding can't change that [C2]."""
         for i, k in np.argwhere(self._wrong_bits_ND)[:1]:
             sent, right, other = ("+", "-", "<=") if self.messages_ND[i, k] >= 0 else ("-", "+", ">=")
-            message = f"worker {i} sent the sign {sent} for element {k}, must be {right}: u = {self.u_ND[i, k]:.9g}"
+            message = f"worker {i} sent the sign {sent}, must be {right}, for element {k}: u = {self.u_ND[i, k]:.9g}"
             yield Finding("C2", "worker_bits", message, f"{self._sent(i, k)} {other} 0")
 
     def worker_scale(self) -> Iterator[Finding]:
@@ -268,7 +268,7 @@ class CompressionRound:
         wrong_D = determined_D & self.live_D & (self.output_D != 0) & ((self.output_D > 0) != (w_D >= 0))
         for k in np.flatnonzero(wrong_D)[:1]:
             sent, right, other = ("+", "-", "<") if self.output_D[k] > 0 else ("-", "+", ">")
-            message = f"the server sent the sign {sent} for element {k}, must be {right}: w = {w_D[k]:.9g}"
+            message = f"the server sent the sign {sent}, must be {right}, for element {k}: w = {w_D[k]:.9g}"
             yield Finding("C2", "server_bits", message, f"{self.names[0]}[{k}] {other} 0")
 
     def server_scale(self) -> Iterator[Finding]:
