@@ -210,7 +210,11 @@ def _print_verdict(console: Any, verdict: Verdict, expected: dict[str, str]) -> 
 def mutants(
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", autocompletion=complete_fault, help="Faults of this class or family alone, first without a condition. Repeat it."),
+        typer.Option(
+            metavar="NAME",
+            autocompletion=complete_fault,
+            help="Faults of this class or family alone, first without a condition. Repeat it.",
+        ),
     ] = None,
     count: Annotated[
         int | None, typer.Option(min=1, help="How many are sampled; default: 200, with --only 5 a fault.")
@@ -239,21 +243,13 @@ def mutants(
     Exit status 0: all were found. 1: one lives, or a correct class was accused. 3: a file of mutants can't be used.
     130: stopped by Ctrl-C, SIGINT or SIGTERM; the score of those that were done is printed and written.
     """
-    if jobs == 0 or jobs < -1:
-        raise typer.BadParameter(f"--jobs must be -1 or at least 1, got {jobs}")
-    if only and false_alarms is not None:
-        raise typer.BadParameter("--only chooses faults, and --false-alarms runs correct classes: give one of them")
+    _check_options(split, profile, jobs, faults=bool(only), correct=false_alarms is not None)
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import track  # noqa: PLC0415
 
     from verification.mutants.families import collected, named  # noqa: PLC0415
     from verification.mutants.score import Score, campaign, population, sample  # noqa: PLC0415
-    from verification.mutants.triggers import SPLITS  # noqa: PLC0415
-    from verification.search.plan import PROFILES  # noqa: PLC0415
 
-    for option, value, choices in (("--split", split, SPLITS), ("--profile", profile, PROFILES)):
-        if value not in choices:
-            raise typer.BadParameter(f"{option} must be one of {', '.join(choices)}, got {value!r}")
     if false_alarms is not None:
         _correct_classes(false_alarms, seed, jobs, json_file)
         return
@@ -291,6 +287,20 @@ def mutants(
         raise typer.Exit(3)
 
 
+def _check_options(split: str, profile: str, jobs: int, *, faults: bool, correct: bool) -> None:
+    """Refuse options of ``onebit mutants`` that are none."""
+    from verification.mutants.triggers import SPLITS  # noqa: PLC0415
+    from verification.search.plan import PROFILES  # noqa: PLC0415
+
+    if jobs == 0 or jobs < -1:
+        raise typer.BadParameter(f"--jobs must be -1 or at least 1, got {jobs}")
+    if faults and correct:
+        raise typer.BadParameter("--only chooses faults, and --false-alarms runs correct classes: give one of them")
+    for option, value, choices in (("--split", split, SPLITS), ("--profile", profile, PROFILES)):
+        if value not in choices:
+            raise typer.BadParameter(f"{option} must be one of {', '.join(choices)}, got {value!r}")
+
+
 def _correct_classes(seeds: int, start: int, jobs: int, json_file: Path | None) -> None:
     from dataclasses import asdict  # noqa: PLC0415
 
@@ -316,7 +326,9 @@ def _correct_classes(seeds: int, start: int, jobs: int, json_file: Path | None) 
         console.print(f"stopped after {parts} of {number_of_parts(seeds)} parts")
     classes = len(correct_classes())
     each = "so far" if stopped else f"{counted(seeds, 'seed')} each"
-    console.print(f"{counted(len(alarms), 'false alarm')} in {counted(cases, 'case')} of {classes} correct classes, {each}")
+    console.print(
+        f"{counted(len(alarms), 'false alarm')} in {counted(cases, 'case')} of {classes} correct classes, {each}"
+    )
     if json_file:
         command = f"onebit mutants --false-alarms {seeds} --seed {start}"
         about = {"command": command, "seeds": seeds, "correct_classes": classes, "cases": cases, "whole": not stopped}

@@ -78,8 +78,9 @@ def freeze_diagnosis(run: Run) -> str:
         return f"frozen at step {run.frozen_at:,}"
     if not run.freeze_rule.needs_norms:
         last = run.freeze_rule.freeze_step
-        if last <= run.steps:  # loaded: from a checkpoint of another program, or with a smaller freeze_step
-            return f"{step}: what was loaded is not frozen; freeze_step={last:,} is over, so the next step ends the warm-up"
+        if last <= run.steps:  # from a checkpoint of another program, or with a smaller freeze_step
+            told = f"freeze_step={last:,} is over, so the next step ends the warm-up"
+            return f"{step}: what was loaded is not frozen; {told}"
         return f"{step}: the warm-up ends after step {last:,}"
     if any(group["betas"][1] >= 1 for group in run.groups):
         return f"{step}: beta2 has a value that is not allowed, which the next step refuses"

@@ -90,7 +90,10 @@ def named(names: Collection[str]) -> tuple[Bug, ...]:
         if not found:
             known = dict.fromkeys(part for bug in all_bugs() for part in (bug.family, bug.id.partition(".")[2]))
             like = get_close_matches(name, known, 5) or sorted({bug.family for bug in all_bugs()})
-            sentences = (f"there is no fault or family {name!r}; there are {', '.join(like)}", *map(str, collected()[1]))
+            sentences = (
+                f"there is no fault or family {name!r}; there are {', '.join(like)}",
+                *map(str, collected()[1]),
+            )
             raise ValueError(". ".join(sentences))
         wanted |= found
     return tuple(wanted.values())

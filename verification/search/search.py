@@ -281,8 +281,9 @@ class _Search:
         if self.cut:
             notes.append(self.time_needed(name))
         for reason, count in self.refused.most_common(3):
+            verb = "was" if count == 1 else "were"
             notes.append(
-                f"{count} of {counted(self.cases, 'case')} {'was' if count == 1 else 'were'} refused ({reason}): declare what the class takes "
+                f"{count} of {counted(self.cases, 'case')} {verb} refused ({reason}): declare what the class takes "
                 "(takes, workers, sizes, compresses), and it is checked fully within that"
             )
         return notes
