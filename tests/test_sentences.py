@@ -43,8 +43,9 @@ def test_sentences_are_short(page):
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 TERMS = {
     "lane", "chunk", "row", "pair", "level", "covering array", "residual", "guard", "worker", "scale", "message",
-    "round", "bucket", "backend", "adapter", "clause", "finding", "profile", "feature", "triple", "verdict", "margin", "seed",
-    "virtual iterate", "dyadic", "live", "trigger", "mutant", "tolerance", "relation", "kernel", "unique kill",
+    "round", "bucket", "backend", "adapter", "clause", "finding", "profile", "feature", "triple", "verdict",
+    "margin", "seed", "virtual iterate", "dyadic", "live", "trigger", "mutant", "tolerance", "relation", "kernel",
+    "unique kill",
 }  # fmt: skip
 
 

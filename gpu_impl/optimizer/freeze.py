@@ -77,7 +77,7 @@ def freeze_diagnosis(run: Run) -> str:
     if run.frozen_at:
         return f"frozen at step {run.frozen_at:,}"
     if not run.freeze_rule.needs_norms:
-        last = run.freeze_rule.freeze_step
+        last = int(run.freeze_rule.freeze_step)
         if last <= run.steps:  # from a checkpoint of another program, or with a smaller freeze_step
             told = f"freeze_step={last:,} is over, so the next step ends the warm-up"
             return f"{step}: what was loaded is not frozen; {told}"

@@ -25,4 +25,5 @@ def unsaid(scale: Scale, traits: Traits) -> Iterator[tuple[Scale, int | None]]:
     other: Scale = "l1" if scale == "l2" else "l2"
     yield other, traits.server_chunks
     if traits.server_chunks is None:
-        yield from ((scale, 1), (other, 1))
+        yield scale, 1
+        yield other, 1
