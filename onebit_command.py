@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -117,9 +118,13 @@ def convert(
     if json_file and json_file.resolve() in (source.resolve(), out.resolve()):
         raise typer.BadParameter(f"--json would replace {json_file}")
     try:
-        made = deepspeed.convert_file(source, out, trust=trust, force=force, frozen=frozen or ())
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            made = deepspeed.convert_file(source, out, trust=trust, force=force, frozen=frozen or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    for warning in told:
+        typer.echo(f"note: {warning.message}")
     steps = made["optimizer"]["param_groups"][0]["onebit"]["steps"]
     typer.echo(f"{out}: {counted(len(made['optimizer']['state']), 'parameter')} after {counted(steps, 'step')}")
     for lost in deepspeed.LOST:

@@ -10,6 +10,7 @@ saved: the user names the others. Tied ones are one parameter, under its first n
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpu_impl.checkpoints.full_disk import told_if_full
 from gpu_impl.checkpoints.warm_start import check_adam, param_state, start_facts
+from gpu_impl.optimizer.settings import check_values
 from onebit_files import replacing
 
 MODEL_STATES = "mp_rank_00_model_states.pt"
@@ -26,6 +29,8 @@ LATEST = "latest"
 STATE = {"step", "exp_avg", "exp_avg_sq", "tensor_size", "corrected_tensor_size", "server_chunk_size"}
 STATE |= {"worker_error", "server_error"}
 """What OneBitAdam keeps of a parameter there. Adam has no tensor_size; 0/1 Adam and 1-bit LAMB have more."""
+
+TESTED = "0.19.6"
 
 LOST = (
     "if it was frozen, the errors of all workers: DeepSpeed saves rank 0's only, and drops these too when it loads",
@@ -54,7 +59,8 @@ def convert_file(
     if not out.parent.is_dir():
         raise ValueError(f"there is no folder {out.parent} to write {out.name} to")
     made = convert(source, trust=trust, frozen=frozen)
-    with replacing(out) as part:
+    tensors = [value for state in made["optimizer"]["state"].values() for value in state.values()]
+    with replacing(out) as part, told_if_full(out.parent, filter(torch.is_tensor, [*made["model"].values(), *tensors])):
         torch.save(made, part)
     return made
 
@@ -74,6 +80,9 @@ def convert(source: Path, *, trust: bool = False, frozen: Collection[str] = ()) 
     Raises:
         ValueError: it is not such a checkpoint, or one of several parts; one sentence says what is wrong.
         OSError: it can't be read.
+
+    Warns:
+        UserWarning: another version of DeepSpeed wrote it.
     """
     try:
         return _converted(source, frozen, trust=trust)
@@ -88,6 +97,8 @@ def _converted(source: Path, frozen: Collection[str], *, trust: bool) -> dict[st
     _check_whole(file, saved)
     if not isinstance(saved, Mapping) or not isinstance(saved.get("module"), Mapping):
         raise ValueError(f'{source} has no "module": it is no checkpoint of a DeepSpeed engine')
+    if (version := saved.get("ds_version", TESTED)) != TESTED:
+        warnings.warn(f"DeepSpeed {version} wrote {source}: only checkpoints of {TESTED} were tested", stacklevel=3)
     optimizer = saved.get("optimizer")
     if not isinstance(optimizer, Mapping):
         raise ValueError(f"{source} has no optimizer state: with ZeRO it lies in other files, which had no 1-bit Adam")
@@ -104,6 +115,7 @@ def _converted(source: Path, frozen: Collection[str], *, trust: bool) -> dict[st
     made, packed, number = {}, [], 0
     for group, size in zip(inner["param_groups"], sizes, strict=True):
         kept = {name: group[name] for name in ("lr", "eps", "weight_decay")} | {"betas": tuple(group["betas"])}
+        check_values(kept)
         packed.append({**kept, "params": list(range(number, number + size))})
         packed[-1]["onebit"] = start_facts(steps, 1, bias_correction=False)
         number += size
@@ -169,8 +181,11 @@ def _load(file: Path, *, trust: bool) -> Any:
         raise ValueError(f"{file} is empty: was the disk full, or the job killed, when it was saved?")
     try:
         return torch.load(file, weights_only=not trust, map_location="cpu")
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        reason = str(error).splitlines()[0][:160]
+    except OSError:
+        raise
+    except Exception as error:  # what is no pickle may look like any instruction of one
+        reason = (str(error).splitlines() or [""])[0][:160]
+        reason = reason if isinstance(error, pickle.UnpicklingError | RuntimeError) else "it is no file of torch.save"
         hint = "" if trust else "; if you trust who made it, say --trust"
         raise ValueError(f"{file} can't be read: {reason}{hint}") from None
 

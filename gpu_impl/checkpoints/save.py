@@ -26,7 +26,7 @@ from gpu_impl.checkpoints.receipts import Receipt, read_back, receipts_of
 from gpu_impl.checkpoints.together import Together
 from gpu_impl.optimizer.agreement import checksum, same_occasion
 from gpu_impl.optimizer.base import OneBitOptimizer
-from gpu_impl.optimizer.collectives import Collectives
+from gpu_impl.optimizer.collectives import Collectives, told
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.run import Run
 from gpu_impl.optimizer.sharding import shard_of
@@ -128,10 +128,9 @@ def _write(folder: Path, run: Run, contents: _Contents, keep: int, together: Tog
     def write() -> list[Receipt]:
         new.part.mkdir(parents=True, exist_ok=True)  # it is there, if the nodes share the folder
         with told_if_full(folder, tensors.values()):
-            with plain_errors():
-                state_dict_saver.save(
-                    tensors, checkpoint_id=new.part, process_group=everyone.group, no_dist=everyone.size == 1
-                )
+            where = {"checkpoint_id": new.part, "process_group": everyone.group, "no_dist": everyone.size == 1}
+            with plain_errors():  # a RuntimeError is of a collective: failed writes come as what plain_errors() knows
+                told("save", state_dict_saver.save, tensors, **where)
             write_synced(new.part / extra_name(everyone.rank), contents.extra)
         return receipts_of(new.part, everyone.rank)
 

@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-import io
+import resource
+import signal
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 import torch
+from convert_support import changed, command, deepspeed_checkpoint
 from optimizer_support import flat, new, pool
 from torch import distributed as dist
 
-import onebit
 from gpu_impl.checkpoints.deepspeed import convert
-
-
-def deepspeed_checkpoint(folder, dtype):
-    """As engine.py, onebit/adam.py and fused_optimizer.py of 0.19.6 write it, in the compression stage."""
-    net = torch.nn.Sequential(torch.nn.Linear(5, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
-    generator = torch.Generator().manual_seed(1)
-    state, names = {}, []
-    for k, param in enumerate(net.parameters()):
-        m, v = (torch.rand(param.shape, generator=generator) for _ in range(2))
-        errors = {"worker_error": torch.ones(8), "server_error": torch.ones(4), "tensor_size": 1}
-        state[k] = {"step": 30, "exp_avg": m, "exp_avg_sq": v, **errors}
-        names.append(k)
-    group = {
-        "lr": 1e-3,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 0.01,
-        "bias_correction": True,
-        "params": names,
-    }
-    optimizer = {"state": state, "param_groups": [group]}
-    if dtype != torch.float32:
-        cat = lambda key: torch.cat([one[key].flatten() for one in state.values()])  # noqa: E731
-        master = torch.cat([p.detach().flatten() for p in net.parameters()])
-        inner = {"state": {0: {"step": 30, "exp_avg": cat("exp_avg"), "exp_avg_sq": cat("exp_avg_sq")}}}
-        inner["state"][0]["tensor_size"] = master.numel()
-        inner["param_groups"] = [{**group, "params": [0]}]
-        optimizer = {"optimizer_state_dict": inner, "fp32_groups_flat": [master], "clip_grad": 1.0}
-        net = net.to(dtype)
-    buffers = [name for name, _ in net.named_buffers()]
-    (folder / "global_step30").mkdir()
-    (folder / "latest").write_text("global_step30")
-    saved = {"module": net.state_dict(), "buffer_names": buffers, "optimizer": optimizer, "ds_version": "0.19.6"}
-    torch.save(saved, folder / "global_step30" / "mp_rank_00_model_states.pt")
-    return net, state
 
 
 def go_on(file, dtype):
@@ -80,19 +45,6 @@ def test_a_deepspeed_checkpoint_goes_on(dtype, n, tmp_path):
         assert all(torch.equal(a, one["exp_avg_sq"]) for a, one in zip(first, state.values(), strict=True))
         assert (stats.step, stats.frozen_at, stats.phase) == (34, 31, "compressed")
     assert len({params for _, _, params in rows}) == 1
-
-
-def command(*arguments):
-    """The exit status of ``onebit convert`` in this process, and what it wrote to stdout and stderr."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["onebit", "convert", *map(str, arguments)])
-        try:
-            onebit.main()
-            status = 0
-        except SystemExit as ended:
-            status = ended.code or 0
-    return status, out.getvalue(), err.getvalue()
 
 
 def test_what_is_no_deepspeed_checkpoint_is_refused(tmp_path):
@@ -167,16 +119,6 @@ def test_whatever_is_missing_in_a_checkpoint_is_one_sentence(path, tmp_path):
 # --- what is one part, another optimizer's, or empty ---
 
 
-def changed(folder, change, dtype=torch.float32):
-    """The checkpoint with ``change(saved)`` made to it."""
-    deepspeed_checkpoint(folder, dtype)
-    file = folder / "global_step30" / "mp_rank_00_model_states.pt"
-    saved = torch.load(file, weights_only=True)
-    change(saved)
-    torch.save(saved, file)
-    return file
-
-
 PARTS = [
     {"mp_world_size": 2},
     {"checkpoint_parallel_dimensions": {"pp_degree": 1, "tp_degree": 2}},
@@ -236,6 +178,50 @@ def test_an_empty_file_is_called_empty(tmp_path):
         f"onebit: Invalid value: {tmp_path / 'file.pt'} is empty: was the disk full, or the job killed, when it was "
         "saved?\n"
     )
+
+
+@pytest.mark.parametrize("content", [b"junk", b"(dp0\n", b"\x80\x04K", bytes(range(256))])
+def test_what_is_no_file_of_torch_says_so(content, tmp_path):
+    (tmp_path / "file.pt").write_bytes(content)
+    for trust in ([], ["--trust"]):
+        status, _, errors = command(tmp_path / "file.pt", tmp_path / "out.pt", *trust)
+        assert (status, errors.count("\n")) == (2, 1)
+        assert "file.pt can't be read: " in errors
+
+
+def test_a_setting_that_is_no_number_is_refused_and_another_version_is_told(tmp_path):
+    def no_number(saved):
+        saved["optimizer"]["param_groups"][0]["lr"] = float("nan")
+        saved["ds_version"] = "0.9.0"
+
+    file = changed(tmp_path, no_number)
+    status, _, errors = command(file, tmp_path / "out.pt")
+    assert (status, "lr must be" in errors) == (2, True)
+    saved = torch.load(file, weights_only=True)
+    saved["optimizer"]["param_groups"][0]["lr"] = 1e-3
+    torch.save(saved, file)
+    status, output, errors = command(file, tmp_path / "out.pt")
+    assert (status, errors) == (0, "")
+    assert output.startswith(f"note: DeepSpeed 0.9.0 wrote {file}: only checkpoints of 0.19.6 were tested\n")
+
+
+def test_a_file_that_can_not_be_written_is_one_sentence_and_the_old_one_stays(tmp_path):
+    """torch.save says "unexpected pos" then."""
+    file = changed(tmp_path, lambda saved: None)
+    out = tmp_path / "out.pt"
+    assert command(file, out)[0] == 0
+    before, limits = out.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        status, _, errors = command(file, out, "--force")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (status, errors.count("\n")) == (2, 1)
+    assert str(tmp_path) in errors
+    assert out.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["global_step30", "latest", "out.pt"]
 
 
 def test_a_step_more_of_one_parameter_is_kept(tmp_path):
