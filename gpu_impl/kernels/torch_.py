@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gpu_impl.kernels.backend import Backend
 from gpu_impl.kernels.layout import Layout, by_element, in_blocks, scales_of
-from gpu_impl.kernels.marks import is_marked
+from gpu_impl.kernels.marks import floor_of, is_marked, live_in
 from gpu_impl.kernels.state import F32, U8, Exchange, ServerState, WorkerState
 from gpu_impl.kernels.step_scalars import (
     GRADIENT_FACTOR,
@@ -130,9 +130,8 @@ class TorchBackend(Backend):
         variance_correction: float,
         update: bool,
     ) -> None:
-        is_live = (variance > 0) & torch.isfinite(variance)
-        mean = torch.where(is_live, variance, 0.0).sum(dtype=torch.float64) / is_live.sum().clamp(min=1)
-        floored = torch.maximum(variance, (variance_floor * mean).to(F32))
+        is_live = live_in(variance)
+        floored = torch.maximum(variance, floor_of(variance, variance_floor))
         preconditioner = preconditioner_of(floored, variance_correction, eps)
         variance.copy_(torch.where(variance > 0, preconditioner, -0.0))
         momentum.copy_(torch.where(is_live, (preconditioner * momentum if update else momentum) + 0.0, -0.0))

@@ -246,8 +246,8 @@ class Bucket:
                     view.fill_(mark)
             else:
                 kept = self.paused.pop(k)
-                for name, (view, _) in parts.items():
-                    view.copy_(kept[name])
+                for name, values in kept.items():
+                    parts[name][0].copy_(values)
         self.exchange.live.copy_(live_counts(self.momentum, self.layout))
         self._find_live()
 

@@ -1,0 +1,385 @@
+"""1-bit LAMB for training: Algorithm 1 of Li et al. 2021 (HiPC 2022, arXiv 2104.06069), as docs/family.md means it.
+
+A layer is a parameter. r = P m + lambda x is its update, c its trust ratio, s its scale:
+
+    warm-up      m, v as in Adam      c = ||x|| / ||r||, in a range      x <- x - gamma c r
+                 c-bar <- 0.9 c-bar + 0.1 c
+    freeze       v' = v      s = (mean of RMS(m) over the layers) / RMS(m), 1 where that is 0
+    compressed   m-bar <- (compressed average of s (beta1 m-bar + (1-beta1) g)) / s
+                 g' = (m-bar - beta1 m-bar before) / (1-beta1)      v' <- beta2 v' + (1-beta2) g'^2
+                 q <- max (sqrt(v) + eps) / (sqrt(v') + eps), in [0.5, 4], within 10 % of the q before
+                 x <- x - gamma c-bar q r
+
+Errors are in units of s m. Beside 1-bit Adam's names the state of a parameter has ``fresh_variance`` (v'),
+``trust_mean`` (c-bar), ``last_ratio`` (q) and ``layer_scale`` (s). All workers take rank 0's c, for another processor
+may round a sum in another way; q is a maximum, which has no order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+from torch.optim.optimizer import ParamsT
+
+from gpu_impl.kernels.flat_buffer import flat_buffer
+from gpu_impl.kernels.marks import floor_of, is_marked, live_in
+from gpu_impl.kernels.state import F32, F64
+from gpu_impl.kernels.step_scalars import LR, MOMENTUM_CORRECTION, WEIGHT_DECAY
+from gpu_impl.kernels.torch_ import preconditioner_of
+from gpu_impl.optimizer.bucket import Bucket, Group
+from gpu_impl.optimizer.buffer_bucket import BufferBucket, average_of, gradient_of
+from gpu_impl.optimizer.names import ONE_BIT_LAMB, Names
+from gpu_impl.optimizer.numbers import Decision, over_shards
+from gpu_impl.optimizer.parcel import Parcel
+from gpu_impl.optimizer.run import Run
+from gpu_impl.optimizer.settings import (
+    DEFAULT_BUCKET_ELEMENTS,
+    DEFAULT_VARIANCE_FLOOR,
+    Settings,
+    check_number,
+)
+from gpu_impl.optimizer.stepping import SteppingOptimizer
+from gpu_impl.optimizer.steps import averaged, count_step, exchanged, factor_of, leave_out, places_of, set_scalars
+
+
+@dataclass(frozen=True)
+class LambSettings(Settings):
+    """What holds for a whole run of :class:`OneBitLamb`."""
+
+    min_trust: float = 0.01
+    max_trust: float = 10.0
+    trust_decay: float = 0.9
+    min_ratio: float = 0.5
+    max_ratio: float = 4.0
+    ratio_change: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("trust_decay", "ratio_change"):
+            check_number(name, getattr(self, name))
+            if getattr(self, name) >= 1:
+                raise ValueError(f"{name} must be below 1, got {getattr(self, name)!r}")
+        for what in ("trust", "ratio"):
+            low, high = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
+            check_number(f"min_{what}", low)
+            check_number(f"max_{what}", high)
+            if high < low:
+                raise ValueError(f"max_{what} must be at least min_{what}, {low!r}, got {high!r}")
+
+
+class LambBucket(BufferBucket):
+    """1-bit LAMB in one flat buffer.
+
+    Attributes:
+        mean_momentum: m-bar (D,), after the freeze.
+        fresh: v' (D,), after the freeze.
+        trust_mean, last_ratio, layer_scale: c-bar, q and s of each parameter (n,) float32.
+    """
+
+    names: ClassVar[Names] = ONE_BIT_LAMB
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        device, n = self.momentum.device, len(self.flat.params)
+        self.trust_mean = torch.zeros(n, dtype=F32, device=device)
+        self.last_ratio, self.layer_scale = torch.ones_like(self.trust_mean), torch.ones_like(self.trust_mean)
+        self.mean_momentum, self.fresh = flat_buffer(0), flat_buffer(0)
+
+    # --- warm-up ---
+
+    def take_moments(self, group: Group, mean: Tensor) -> None:
+        """M and v along the average (D,)."""
+        beta1, beta2 = group["betas"]
+        self.momentum.copy_(beta1 * self.momentum + (1 - beta1) * mean)
+        self.variance.copy_(beta2 * self.variance + (1 - beta2) * (mean * mean))
+
+    def update_D(self, momentum: Tensor, preconditioner: Tensor) -> Tensor:
+        """R = P (m / b1) + lambda x."""
+        values = self.scalars.values
+        return preconditioner * (momentum / values[MOMENTUM_CORRECTION]) + values[WEIGHT_DECAY] * self.x()
+
+    def warm_up_update(self, eps: float, correction: float) -> Tensor:
+        """R (D,) of a warm-up step."""
+        return self.update_D(self.momentum, preconditioner_of(self.variance, correction, eps))
+
+    def squares(self, update: Tensor) -> Tensor:
+        """Sums of squares of x and of r over each parameter (n, 2) float64."""
+        pairs = [self.per_parameter(values.double().square(), "sum") for values in (self.x(), update)]
+        return torch.stack(pairs, dim=1)
+
+    def move(self, update: Tensor, trust: Tensor) -> None:
+        """X <- x - gamma c r, with the c (n,) of each parameter."""
+        moved = self.x() - self.scalars.values[LR] * (update * self.spread(trust))
+        self.flat.put(torch.where(self.variance == 0, self.x(), moved) if self.is_frozen else moved)
+
+    # --- freeze ---
+
+    def freeze(self, group: Group, variance_floor: float, variance_correction: float, *, loaded: bool = False) -> None:
+        self.frozen_with = (group["eps"], variance_correction)
+        live, v = live_in(self.variance), self.variance
+        if not loaded:
+            self.variance.copy_(torch.where(v > 0, torch.maximum(v, floor_of(v, variance_floor)), 0.0))
+        self.mean_momentum = torch.where(live, self.momentum, 0.0)
+        self.fresh = self.variance.clone()
+        self.begin_exchange()
+        self.mark(live)
+        self.is_frozen = True
+
+    # --- compressed ---
+
+    def form(self, group: Group, grad: Tensor) -> None:
+        """What this worker wants averaged, s (beta1 m-bar + (1-beta1) g), from its gradient (D,)."""
+        beta1 = group["betas"][0]
+        self.note_ignored(grad)
+        wanted = self.spread(self.layer_scale) * (beta1 * self.mean_momentum + (1 - beta1) * grad)
+        self.buffer.copy_(torch.where(is_marked(self.momentum), 0.0, wanted))
+
+    def refresh(self, group: Group) -> Tensor:
+        """M-bar and v' from the average; the largest (sqrt(v) + eps) / (sqrt(v') + eps) of each parameter (n,)."""
+        beta1, beta2 = group["betas"]
+        self.take_average()
+        before = self.mean_momentum
+        self.mean_momentum = self.buffer / self.spread(self.layer_scale)
+        rebuilt = (self.mean_momentum - beta1 * before) / torch.full_like(before[:1], 1 - beta1)
+        self.fresh.copy_(beta2 * self.fresh + (1 - beta2) * (rebuilt * rebuilt))
+        eps = self.frozen_with[0]
+        frozen, fresh = (v.double().sqrt() + eps for v in (self.variance, self.fresh))
+        return self.per_parameter(torch.where(live_in(self.variance), frozen / fresh, 0.0), "max")
+
+    def frozen_update(self) -> Tensor:
+        """R (D,) of a compressed step."""
+        eps, correction = self.frozen_with
+        return self.update_D(self.mean_momentum, preconditioner_of(self.variance, correction, eps))
+
+    # --- what it knows ---
+
+    def momentum_D(self) -> Tensor:
+        return self.mean_momentum.clone() if self.is_frozen else self.momentum + 0.0
+
+    def parts_of(self, k: int) -> dict[str, tuple[Tensor, float]]:
+        slot = self.flat.slots[k]
+        own = {"exp_avg": (self.mean_momentum[slot], 0.0), "fresh_variance": (self.fresh[slot], 0.0)}
+        return {**super().parts_of(k), **own}
+
+    def flats(self) -> dict[str, Tensor]:
+        fresh = self.fresh.clone() if self.is_frozen else torch.zeros_like(self.variance)
+        return {**super().flats(), "fresh_variance": fresh}
+
+    def numbers(self) -> dict[str, Tensor]:
+        return {name: getattr(self, name).to(F64) for name in self.names.numbers}
+
+    def load(
+        self,
+        found: dict[str, Tensor],
+        numbers: dict[str, Tensor],
+        *,
+        is_frozen: bool,
+        is_first: bool,
+        frozen_with: tuple[float, float],
+    ) -> None:
+        del is_first
+        self.paused, self.is_frozen = {}, False
+        self.momentum.copy_(found["exp_avg"])
+        self.variance.copy_(found["exp_avg_sq"])
+        for name, values in numbers.items():
+            getattr(self, name).copy_(values)
+        if is_frozen:
+            eps, correction = frozen_with
+            self.freeze({"eps": eps}, 0.0, correction, loaded=True)
+            self.fresh.copy_(found["fresh_variance"])
+            self.set_errors(found, live_in(self.variance))
+        if "master" in found:
+            self.flat.master.copy_(found["master"])
+
+
+class OneBitLamb(SteppingOptimizer):
+    """LAMB that sends one bit a coordinate once its variance is frozen; a layer is a parameter.
+
+    As :class:`gpu_impl.OneBitAdam` it averages gradients over the workers itself.
+
+    Args:
+        params: parameters, named parameters or parameter groups, float32, bfloat16 or float16. A group may have
+            ``non_freeze=True``: it stays with LAMB and full gradients.
+        lr, betas, eps, weight_decay: as in :class:`gpu_impl.OneBitAdam`; the decay is part of the update whose norm
+            enters the trust ratio.
+        freeze_step, scale, variance_floor, bias_correction, max_grad_norm, process_group, backend, lr_warmup_steps,
+        scale_block, bucket_elements: as in :class:`gpu_impl.OneBitAdam`.
+        min_trust, max_trust: the range of c.
+        trust_decay: decay of c-bar, in [0, 1). As published c-bar begins at 0.
+        min_ratio, max_ratio, ratio_change: the range of q, and its largest relative change in a step.
+
+    Raises:
+        ValueError, TypeError: an argument is not of this kind; the message names it.
+    """
+
+    bucket: ClassVar[type[Bucket]] = LambBucket
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        freeze_step: int | str,
+        scale: str = "l2",
+        variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+        bias_correction: bool = False,
+        max_grad_norm: float | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        backend: str = "auto",
+        lr_warmup_steps: int = 0,
+        bucket_elements: int = DEFAULT_BUCKET_ELEMENTS,
+        scale_block: int | None = None,
+        min_trust: float = 0.01,
+        max_trust: float = 10.0,
+        trust_decay: float = 0.9,
+        min_ratio: float = 0.5,
+        max_ratio: float = 4.0,
+        ratio_change: float = 0.1,
+    ) -> None:
+        settings = LambSettings(
+            freeze_step,
+            scale,
+            variance_floor,
+            bias_correction,
+            max_grad_norm,
+            lr_warmup_steps,
+            bucket_elements,
+            scale_block=scale_block,
+            min_trust=min_trust,
+            max_trust=max_trust,
+            trust_decay=trust_decay,
+            min_ratio=min_ratio,
+            max_ratio=max_ratio,
+            ratio_change=ratio_change,
+        )
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults, settings, backend, process_group)
+
+    def take_step(self, decision: Decision, unscale: Tensor | None) -> None:
+        if not decision.is_applied:
+            return
+        run = self.run
+        frozen = [parcel for parcel in run.parcels if parcel.is_frozen]
+        others = [parcel for parcel in run.parcels if not parcel.is_frozen]
+        _lamb_step(run, others, decision, unscale)
+        leave_out(frozen, decision.absent)
+        _compressed_step(run, frozen, float(factor_of(decision.factor, unscale)))
+        was_warm_up = not run.is_frozen
+        count_step(run)
+        if was_warm_up and run.is_frozen:
+            _set_layer_scales(run)
+
+
+Buckets = Iterable[tuple[list[int], Group, LambBucket]]
+
+
+def _buckets_of(parcels: Iterable[Parcel]) -> Buckets:
+    """Every bucket with its group and with the numbers of its parameters in the run."""
+    for parcel in parcels:
+        numbers = iter(parcel.numbers)
+        for group, bucket in parcel.buckets:
+            assert isinstance(bucket, LambBucket)
+            yield [next(numbers) for _ in bucket.flat.params], group, bucket
+
+
+def _lamb_step(run: Run, parcels: list[Parcel], decision: Decision, unscale: Tensor | None) -> None:
+    """A step of LAMB along the mean of all workers' gradients, for all parameters but those that are absent."""
+    if not parcels:
+        return
+    factor, squares_n2 = float(decision.factor), _table(run, 2)
+    kept: list[tuple[Tensor, Tensor]] = []
+    updates: dict[int, Tensor] = {}
+    for parcel in averaged(parcels, unscale):
+        set_scalars(run, parcel, factor)
+        places = places_of(parcel, decision.absent)
+        for k, (numbers, group, bucket) in enumerate(_buckets_of([parcel])):
+            kept += bucket.saved(places.get(id(bucket), set()))
+            bucket.take_moments(group, average_of(parcel, k, factor))
+            updates[id(bucket)] = bucket.warm_up_update(group["eps"], _correction(run, group, bucket))
+            squares_n2[numbers] = bucket.squares(updates[id(bucket)]).to(run.device)
+    squares_n2 = over_shards(run, run.collectives.table(squares_n2.flatten())[0]).view(-1, 2)
+    trust_n = torch.tensor([_trust(run, x, r) for x, r in squares_n2.tolist()], dtype=F32)
+    decay = run.settings.trust_decay  # pyright: ignore[reportAttributeAccessIssue] - LambSettings
+    for numbers, _, bucket in _buckets_of(parcels):
+        trust = trust_n[numbers].to(bucket.trust_mean.device)
+        bucket.move(updates.pop(id(bucket)), trust)
+        present = torch.tensor([number not in decision.absent for number in numbers], device=trust.device)
+        bucket.trust_mean = torch.where(present, decay * bucket.trust_mean + (1 - decay) * trust, bucket.trust_mean)
+    for target, values in kept:
+        target.copy_(values)
+    for parcel in parcels:
+        parcel.publish()
+
+
+def _compressed_step(run: Run, parcels: list[Parcel], factor: float) -> None:
+    """Average s m by one bit a number, refresh v' and q, and move."""
+    if not parcels:
+        return
+    ratio_n = _table(run, 1).view(-1)
+
+    def form(parcel: Parcel) -> None:
+        set_scalars(run, parcel, 1.0)
+        for k, (_, group, bucket) in enumerate(_buckets_of([parcel])):
+            bucket.form(group, gradient_of(parcel, k, factor))
+
+    for parcel in exchanged(run, parcels, form):
+        parcel.decode()
+        for numbers, group, bucket in _buckets_of([parcel]):
+            ratio_n[numbers] = bucket.refresh(group).to(run.device)
+    for shards in run.shards:
+        ratio_n = shards.table(ratio_n).amax(dim=0)
+    settings: Any = run.settings
+    for numbers, _, bucket in _buckets_of(parcels):
+        ratio, last = ratio_n[numbers].to(bucket.last_ratio.device), bucket.last_ratio
+        least, most = last * (1 - settings.ratio_change), last * (1 + settings.ratio_change)
+        ratio = ratio.clamp(settings.min_ratio, settings.max_ratio).clamp(least.double(), most.double()).to(F32)
+        paused = [k in bucket.paused for k in range(len(numbers))]
+        bucket.last_ratio = torch.where(torch.tensor(paused, device=ratio.device), last, ratio)
+        bucket.move(bucket.frozen_update(), bucket.trust_mean * bucket.last_ratio)
+    for parcel in parcels:
+        parcel.publish()
+
+
+def _set_layer_scales(run: Run) -> None:
+    """S of every layer, right after the freeze: one magnitude then stands for all layers."""
+    parcels = [parcel for parcel in run.parcels if parcel.is_frozen]
+    sums_n2 = _table(run, 2)
+    for numbers, _, bucket in _buckets_of(parcels):
+        squares = bucket.per_parameter(bucket.mean_momentum.double().square(), "sum")
+        sizes = torch.tensor([bucket.flat.view_of(bucket.flat.master, k).numel() for k in range(len(numbers))])
+        sums_n2[numbers] = torch.stack([squares, sizes.to(squares)], dim=1).to(run.device)
+    sums_n2 = over_shards(run, run.collectives.table(sums_n2.flatten())[0]).view(-1, 2)
+    rms = [math.sqrt(square) / size**0.5 if size else 0.0 for square, size in sums_n2.tolist()]
+    frozen = [number for content in run.contents if content.kind.freezes for number in content.numbers]
+    sized = [number for number in sorted(frozen) if sums_n2[number, 1] > 0]
+    common = sum(rms[number] for number in sized) / max(1, len(sized))
+    for numbers, _, bucket in _buckets_of(parcels):
+        scales = [common / rms[number] if rms[number] > 0 else 1.0 for number in numbers]
+        bucket.layer_scale = torch.tensor(scales, dtype=F32, device=bucket.momentum.device)
+
+
+def _table(run: Run, columns: int) -> Tensor:
+    """Zeros, a row for every parameter of the run (n, columns) float64."""
+    n = sum(len(group["params"]) for group in run.groups)
+    return torch.zeros(n, columns, dtype=F64, device=run.device)
+
+
+def _correction(run: Run, group: Group, bucket: LambBucket) -> float:
+    """1 - beta2^t of the step to come; 1 without bias correction."""
+    return 1 - group["betas"][1] ** (run.steps + 1 - bucket.began) if run.settings.bias_correction else 1.0
+
+
+def _trust(run: Run, x_square: float, r_square: float) -> float:
+    """C for the squares of ||x|| and ||r||, 1 where one of them is 0."""
+    settings: Any = run.settings
+    ratio = math.sqrt(x_square) / math.sqrt(r_square) if x_square > 0 and r_square > 0 else 1.0
+    return min(max(ratio, settings.min_trust), settings.max_trust)
