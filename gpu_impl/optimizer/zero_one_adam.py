@@ -125,8 +125,12 @@ class ZeroOneBucket(BufferBucket):
         beta1, gamma = group["betas"][0], float(group["lr"])
         self.note_ignored(grad)
         self.own.copy_(beta1 * self.own + (1 - beta1) * grad)
-        self.buffer.copy_(torch.where(is_marked(self.momentum), 0.0, self.buffer + gamma * self.own))
-        self.rate += torch.where(self._is_paused(), 0.0, gamma)
+        self.buffer.copy_(self.buffer + gamma * self.own)
+        self.rate += gamma * (~self._is_paused()).to(F64)
+
+    def close(self) -> None:
+        """U_i is what is averaged: 0 where nothing is sent."""
+        self.buffer.masked_fill_(is_marked(self.momentum), 0.0)
 
     def walk(self, group: Group, variance_floor: float) -> None:
         """A step in which nobody is met: x_i <- x_i - gamma (P m_i + lambda x)."""
@@ -369,10 +373,15 @@ class ZeroOneAdam(SteppingOptimizer):
         def accumulate(parcel: Parcel) -> None:
             for k, (group, bucket) in enumerate(_buckets_of(parcel)):
                 bucket.accumulate(group, gradient_of(parcel, k, own))
+
+        def close(parcel: Parcel) -> None:
+            accumulate(parcel)
             set_scalars(run, parcel, 1.0)
+            for _, bucket in _buckets_of(parcel):
+                bucket.close()
 
         if settings.meets(t):
-            for parcel in exchanged(run, ours, accumulate):
+            for parcel in exchanged(run, ours, close):
                 parcel.decode()
                 for group, bucket in _buckets_of(parcel):
                     bucket.meet(group, floor)
