@@ -318,21 +318,10 @@ class Bucket:
             found["master"] = self.flat.master_D()
         return found
 
-    def numbers(self) -> dict[str, Tensor]:
-        """What is one number a parameter (n,), under the names of :attr:`names`."""
-        return {}
-
     def load(
-        self,
-        found: dict[str, Tensor],
-        numbers: dict[str, Tensor],
-        *,
-        is_frozen: bool,
-        is_first: bool,
-        frozen_with: tuple[float, float],
+        self, found: dict[str, Tensor], *, is_frozen: bool, is_first: bool, frozen_with: tuple[float, float]
     ) -> None:
-        """Continue from what :meth:`dense` and :meth:`numbers` gave; of ``server_error`` our own chunk is taken."""
-        del numbers
+        """Continue from what :meth:`dense` gave; of ``server_error`` our own chunk is taken."""
         self.carried, self.paused, self.is_frozen, self.is_first = None, {}, False, False
         self.momentum.copy_(found["exp_avg"])
         if self.variance.dtype != F32:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from gpu_impl.kernels.flat_buffer import flat_buffer
 from gpu_impl.kernels.marks import floor_of, is_marked, live_in
-from gpu_impl.kernels.state import F32, F64
 from gpu_impl.kernels.step_scalars import LR, MOMENTUM_CORRECTION, WEIGHT_DECAY
 from gpu_impl.kernels.torch_ import preconditioner_of
 from gpu_impl.optimizer.bucket import Group
@@ -23,16 +22,12 @@ class LambBucket(BufferBucket):
     Attributes:
         mean_momentum: m-bar (D,), after the freeze.
         fresh: v' (D,), after the freeze.
-        trust_mean, last_ratio, layer_scale: c-bar, q and s of each parameter (n,) float32.
     """
 
     names: ClassVar[Names] = ONE_BIT_LAMB
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        device, n = self.momentum.device, len(self.flat.params)
-        self.trust_mean = torch.zeros(n, dtype=F32, device=device)
-        self.last_ratio, self.layer_scale = torch.ones_like(self.trust_mean), torch.ones_like(self.trust_mean)
         self.mean_momentum, self.fresh = flat_buffer(0), flat_buffer(0)
 
     # --- warm-up ---
@@ -77,19 +72,19 @@ class LambBucket(BufferBucket):
 
     # --- compressed ---
 
-    def form(self, group: Group, grad: Tensor) -> None:
-        """What this worker wants averaged, s (beta1 m-bar + (1-beta1) g), from its gradient (D,)."""
+    def form(self, group: Group, grad: Tensor, scale: Tensor) -> None:
+        """What this worker wants averaged, s (beta1 m-bar + (1-beta1) g), from its gradient (D,) and s (n,)."""
         beta1 = group["betas"][0]
         self.note_ignored(grad)
-        wanted = self.spread(self.layer_scale) * (beta1 * self.mean_momentum + (1 - beta1) * grad)
+        wanted = self.spread(scale) * (beta1 * self.mean_momentum + (1 - beta1) * grad)
         self.buffer.copy_(torch.where(is_marked(self.momentum), 0.0, wanted))
 
-    def refresh(self, group: Group) -> Tensor:
+    def refresh(self, group: Group, scale: Tensor) -> Tensor:
         """M-bar and v' from the average; the largest (sqrt(v) + eps) / (sqrt(v') + eps) of each parameter (n,)."""
         beta1, beta2 = group["betas"]
         self.take_average()
         before = self.mean_momentum
-        self.mean_momentum = self.buffer / self.spread(self.layer_scale)
+        self.mean_momentum = self.buffer / self.spread(scale)
         rebuilt = (self.mean_momentum - beta1 * before) / torch.full_like(before[:1], 1 - beta1)
         self.fresh.copy_(beta2 * self.fresh + (1 - beta2) * (rebuilt * rebuilt))
         eps = self.frozen_with[0]
@@ -115,24 +110,13 @@ class LambBucket(BufferBucket):
         fresh = self.fresh.clone() if self.is_frozen else torch.zeros_like(self.variance)
         return {**super().flats(), "fresh_variance": fresh}
 
-    def numbers(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name).to(F64) for name in self.names.numbers}
-
     def load(
-        self,
-        found: dict[str, Tensor],
-        numbers: dict[str, Tensor],
-        *,
-        is_frozen: bool,
-        is_first: bool,
-        frozen_with: tuple[float, float],
+        self, found: dict[str, Tensor], *, is_frozen: bool, is_first: bool, frozen_with: tuple[float, float]
     ) -> None:
         del is_first
         self.paused, self.is_frozen = {}, False
         self.momentum.copy_(found["exp_avg"])
         self.variance.copy_(found["exp_avg_sq"])
-        for name, values in numbers.items():
-            getattr(self, name).copy_(values)
         if is_frozen:
             eps, correction = frozen_with
             self.freeze({"eps": eps}, 0.0, correction, loaded=True)

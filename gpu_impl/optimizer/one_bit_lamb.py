@@ -143,7 +143,7 @@ class OneBitLamb(SteppingOptimizer):
         others = [parcel for parcel in run.parcels if not parcel.is_frozen]
         _lamb_step(run, others, decision, unscale)
         leave_out(frozen, decision.absent)
-        _compressed_step(run, frozen, float(factor_of(decision.factor, unscale)))
+        _compressed_step(run, frozen, float(factor_of(decision.factor, unscale)), decision.absent)
         was_warm_up = not run.is_frozen
         count_step(run)
         if was_warm_up and run.is_frozen:
@@ -180,42 +180,43 @@ def _lamb_step(run: Run, parcels: list[Parcel], decision: Decision, unscale: Ten
     squares_n2 = over_shards(run, run.collectives.table(squares_n2.flatten())[0]).view(-1, 2)
     trust_n = torch.tensor([_trust(run, x, r) for x, r in squares_n2.tolist()], dtype=F32)
     decay = run.settings.trust_decay  # pyright: ignore[reportAttributeAccessIssue] - LambSettings
+    taking_part = _numbers_in(run, frozen=False, absent=decision.absent)
+    mean_n = run.numbers("trust_mean")
+    mean_n[taking_part] = (decay * mean_n.to(F32) + (1 - decay) * trust_n.to(run.device)).to(F64)[taking_part]
     for numbers, _, bucket in _buckets_of(parcels):
-        trust = trust_n[numbers].to(bucket.trust_mean.device)
-        bucket.move(updates.pop(id(bucket)), trust)
-        present = torch.tensor([number not in decision.absent for number in numbers], device=trust.device)
-        bucket.trust_mean = torch.where(present, decay * bucket.trust_mean + (1 - decay) * trust, bucket.trust_mean)
+        bucket.move(updates.pop(id(bucket)), trust_n[numbers].to(bucket.momentum.device))
     for target, values in kept:
         target.copy_(values)
     for parcel in parcels:
         parcel.publish()
 
 
-def _compressed_step(run: Run, parcels: list[Parcel], factor: float) -> None:
+def _compressed_step(run: Run, parcels: list[Parcel], factor: float, absent: frozenset[int]) -> None:
     """Average s m by one bit a number, refresh v' and q, and move."""
     if not parcels:
         return
-    ratio_n = _table(run, 1).view(-1)
+    ratio_n, scale_n = _table(run, 1).view(-1), run.numbers("layer_scale")
 
     def form(parcel: Parcel) -> None:
         set_scalars(run, parcel, 1.0)
-        for k, (_, group, bucket) in enumerate(_buckets_of([parcel])):
-            bucket.form(group, gradient_of(parcel, k, factor))
+        for k, (numbers, group, bucket) in enumerate(_buckets_of([parcel])):
+            bucket.form(group, gradient_of(parcel, k, factor), scale_n[numbers].to(bucket.momentum.device))
 
     for parcel in exchanged(run, parcels, form):
         parcel.decode()
         for numbers, group, bucket in _buckets_of([parcel]):
-            ratio_n[numbers] = bucket.refresh(group).to(run.device)
+            ratio_n[numbers] = bucket.refresh(group, scale_n[numbers].to(bucket.momentum.device)).to(run.device)
     for shards in run.shards:
         ratio_n = shards.table(ratio_n).amax(dim=0)
     settings: Any = run.settings
+    last_n = run.numbers("last_ratio").to(F32)
+    least_n, most_n = last_n * (1 - settings.ratio_change), last_n * (1 + settings.ratio_change)
+    ratio_n = ratio_n.clamp(settings.min_ratio, settings.max_ratio).clamp(least_n.double(), most_n.double())
+    taking_part = _numbers_in(run, frozen=True, absent=absent)
+    run.numbers("last_ratio")[taking_part] = ratio_n.to(F32).to(F64)[taking_part]
+    trust_n = run.numbers("trust_mean").to(F32) * run.numbers("last_ratio").to(F32)
     for numbers, _, bucket in _buckets_of(parcels):
-        ratio, last = ratio_n[numbers].to(bucket.last_ratio.device), bucket.last_ratio
-        least, most = last * (1 - settings.ratio_change), last * (1 + settings.ratio_change)
-        ratio = ratio.clamp(settings.min_ratio, settings.max_ratio).clamp(least.double(), most.double()).to(F32)
-        paused = [k in bucket.paused for k in range(len(numbers))]
-        bucket.last_ratio = torch.where(torch.tensor(paused, device=ratio.device), last, ratio)
-        bucket.move(bucket.frozen_update(), bucket.trust_mean * bucket.last_ratio)
+        bucket.move(bucket.frozen_update(), trust_n[numbers].to(bucket.momentum.device))
     for parcel in parcels:
         parcel.publish()
 
@@ -230,12 +231,17 @@ def _set_layer_scales(run: Run) -> None:
         sums_n2[numbers] = torch.stack([squares, sizes.to(squares)], dim=1).to(run.device)
     sums_n2 = over_shards(run, run.collectives.table(sums_n2.flatten())[0]).view(-1, 2)
     rms = [math.sqrt(square) / size**0.5 if size else 0.0 for square, size in sums_n2.tolist()]
-    frozen = [number for content in run.contents if content.kind.freezes for number in content.numbers]
-    sized = [number for number in sorted(frozen) if sums_n2[number, 1] > 0]
+    frozen = _numbers_in(run, frozen=True)
+    sized = [number for number in frozen if sums_n2[number, 1] > 0]
     common = sum(rms[number] for number in sized) / max(1, len(sized))
-    for numbers, _, bucket in _buckets_of(parcels):
-        scales = [common / rms[number] if rms[number] > 0 else 1.0 for number in numbers]
-        bucket.layer_scale = torch.tensor(scales, dtype=F32, device=bucket.momentum.device)
+    scales = [common / rms[number] if rms[number] > 0 else 1.0 for number in sized]
+    run.numbers("layer_scale")[sized] = torch.tensor(scales, dtype=F32).to(run.device, F64)
+
+
+def _numbers_in(run: Run, *, frozen: bool, absent: frozenset[int] = frozenset()) -> list[int]:
+    """The parameters that are compressed in this step, or those that are not; without those that are absent."""
+    some = [content for content in run.contents if (run.is_frozen and content.kind.freezes) == frozen]
+    return sorted({number for content in some for number in content.numbers} - absent)
 
 
 def _table(run: Run, columns: int) -> Tensor:

@@ -86,6 +86,7 @@ class Run:
         self._collectives: Collectives | None = None
         self._left_out: list[Tensor] = []  # they have never needed a gradient
         self._groups_seen = 0
+        self._numbers: dict[str, Tensor] = {}
 
     def take_number(self) -> None:
         """Count this optimizer: two that are alike would else be taken for one another."""
@@ -187,6 +188,17 @@ class Run:
         """Go on with these buffers; the state is lost."""
         self.contents, self.parcels, self._groups_seen = [], [], -1
         self._lay_out(contents)
+
+    def numbers(self, name: str) -> Tensor:
+        """The number of this name of every parameter (n,) float64, also of those that have no elements here."""
+        n, start = sum(len(group["params"]) for group in self.groups), self.names.numbers[name]
+        known = self._numbers.get(name)
+        if known is None or known.shape[0] < n:
+            table = torch.full((n,), start, dtype=torch.float64, device=self.device)
+            if known is not None:
+                table[: known.shape[0]] = known
+            self._numbers[name] = table
+        return self._numbers[name]
 
     @property
     def n_taken(self) -> int:

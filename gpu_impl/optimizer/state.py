@@ -113,10 +113,9 @@ def pack(run: Run) -> dict[int, ParamState]:
     for parcel in run.parcels:
         numbers = iter(parcel.numbers)
         for _, bucket in parcel.buckets:
-            dense, single = bucket.dense(), bucket.numbers()
+            dense = bucket.dense()
             for k, param in enumerate(bucket.flat.params):
                 state = {names[name]: _like(param, bucket.flat.view_of(flat, k)) for name, flat in dense.items()}
-                state |= {name: values[k].clone() for name, values in single.items()}
                 ignored = int(bucket.worker.ignored) if k == 0 else 0
                 states[next(numbers)] = _more(state, rank, run.steps - bucket.began, bucket.is_frozen, ignored)
     for content in run.contents:
@@ -127,6 +126,9 @@ def pack(run: Run) -> dict[int, ParamState]:
     for number, param in enumerate(all_params(run)):
         if param.requires_grad and number not in states:
             states[number] = _more(_zeros(param, run), rank, 0, False, 0)
+    for name in run.names.numbers:
+        for number, state in states.items():
+            state[name] = run.numbers(name)[number].clone()
     if run.freeze_rule.needs_norms:
         histories = run.freeze_rule.histories(len(all_params(run)), window_of(run.groups))
         for number, state in states.items():
@@ -139,8 +141,7 @@ def _zeros(param: Tensor, run: Run) -> ParamState:
     found = {name: torch.zeros_like(values, dtype=F32) for name in names.values() if name != "master"}
     if run.names.has_master(is_narrow=values.dtype != F32):
         found["master"] = values.to(F32)
-    numbers = {name: torch.tensor(start, dtype=F64) for name, start in run.names.numbers.items()}
-    return {name: _like(param, value) for name, value in found.items()} | numbers
+    return {name: _like(param, value) for name, value in found.items()}
 
 
 def _more(state: ParamState, rank: int, steps: int, is_frozen: bool, ignored: int) -> ParamState:
@@ -191,6 +192,9 @@ def unpack(run: Run, groups: list[Any], states: Mapping[int, ParamState]) -> Non
     if run.broken or run.is_frozen or [one.row(0) for one in contents] != [one.row(0) for one in run.contents]:
         run.lay_out_anew(contents)
     run.phase, run.frozen_at = Phase(facts["phase"]), facts["frozen_at"]
+    for name, start in run.names.numbers.items():
+        for number in range(len(all_params(run))):
+            run.numbers(name)[number] = float(states.get(number, {}).get(name, start))
     rank, kinds = run.collectives.rank, {n: content.kind for content in contents for n in content.numbers}
     for parcel in run.parcels:
         numbers = iter(parcel.numbers)
@@ -228,7 +232,5 @@ def _load_bucket(bucket: Bucket, states: list[ParamState], rank: int, phase: Pha
     if bool(strange.any()):
         found["worker_error"] += bucket.layout.n_chunks * strange
     is_frozen = phase is not Phase.WARM_UP and kind.freezes
-    numbers = {name: torch.stack([state[name].view(()) for state in states]) for name in bucket.names.numbers}
-    is_first = phase is Phase.FROZEN
-    bucket.load(found, numbers, is_frozen=is_frozen, is_first=is_first, frozen_with=kind.frozen_with)
+    bucket.load(found, is_frozen=is_frozen, is_first=phase is Phase.FROZEN, frozen_with=kind.frozen_with)
     bucket.worker.ignored.fill_(sum(int(state.get(f"{IGNORED}{rank}", 0)) for state in states))

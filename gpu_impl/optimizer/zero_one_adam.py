@@ -29,10 +29,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch import distributed as dist
 from torch.optim.optimizer import ParamsT
 
+from gpu_impl.kernels.state import F64
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.buffer_bucket import average_of, gradient_of
 from gpu_impl.optimizer.numbers import Decision
@@ -171,6 +173,12 @@ class ZeroOneAdam(SteppingOptimizer):
             for k, (group, bucket) in enumerate(_buckets_of(parcel)):
                 bucket.refresh(group, average_of(parcel, k, factor))
 
+        ours_n = {number: content for content in run.contents if content.kind.freezes for number in content.numbers}
+        present = sorted(ours_n.keys() - decision.absent)
+        rate_n = run.numbers("rate")
+        gammas = [float(ours_n[number].group["lr"]) for number in present]
+        rate_n[present] += torch.tensor(gammas, dtype=F64, device=rate_n.device)
+
         def accumulate(parcel: Parcel) -> None:
             for k, (group, bucket) in enumerate(_buckets_of(parcel)):
                 bucket.accumulate(group, gradient_of(parcel, k, own))
@@ -184,9 +192,12 @@ class ZeroOneAdam(SteppingOptimizer):
         if settings.meets(t):
             for parcel in exchanged(run, ours, close):
                 parcel.decode()
+                numbers = iter(parcel.numbers)
                 for group, bucket in _buckets_of(parcel):
-                    bucket.meet(group, floor)
+                    own_n = [next(numbers) for _ in bucket.flat.params]
+                    bucket.meet(group, floor, rate_n[own_n].to(bucket.momentum.device))
                 parcel.publish()
+            rate_n[present] = 0.0
         else:
             for parcel in ours:
                 accumulate(parcel)

@@ -25,7 +25,7 @@ class ZeroOneBucket(BufferBucket):
         is_parted: whether they have.
         is_home: whether the model holds x all the same, for a while.
         is_loaded: whether nothing has been done since a load.
-        rate, last_rate: Gamma so far, and that of the last meeting, for each parameter (n,) float64.
+        last_rate: Gamma of the last meeting for each parameter (n,) float64; 0 of one that was not there.
         loaded: after a load u-bar / Gamma of the last meeting (D,), whose message is gone.
     """
 
@@ -34,7 +34,7 @@ class ZeroOneBucket(BufferBucket):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         device, n = self.momentum.device, len(self.flat.params)
-        self.rate, self.last_rate = (torch.zeros(n, dtype=F64, device=device) for _ in range(2))
+        self.last_rate = torch.zeros(n, dtype=F64, device=device)
         self.met, self.walked, self.own = flat_buffer(0), flat_buffer(0), flat_buffer(0)
         self.is_parted = self.is_home = self.is_loaded = False
         self.loaded: Tensor | None = None
@@ -60,7 +60,6 @@ class ZeroOneBucket(BufferBucket):
         self.note_ignored(grad)
         self.own.copy_(beta1 * self.own + (1 - beta1) * grad)
         self.buffer.copy_(self.buffer + gamma * self.own)
-        self.rate += gamma * (~self._is_paused()).to(F64)
 
     def close(self) -> None:
         """U_i is what is averaged: 0 where nothing is sent."""
@@ -79,10 +78,10 @@ class ZeroOneBucket(BufferBucket):
         self.walked.copy_(torch.where(is_marked(self.momentum), 0.0, walked))
         self.flat.put(self.met - self.walked)
 
-    def meet(self, group: Group, variance_floor: float) -> None:
-        """U-bar is there: m_i, x_i and x follow from it."""
+    def meet(self, group: Group, variance_floor: float, rate: Tensor) -> None:
+        """U-bar is there: m_i, x_i and x follow from it, and from Gamma (n,)."""
         self.take_average()
-        x, total = self.x_met(), self.spread(self.rate)
+        x, total = self.x_met(), self.spread(rate)
         decayed = total * (group["weight_decay"] * x)
         moved = x - (self.preconditioner(group, variance_floor) * self.buffer + decayed)
         moved = torch.where(is_marked(self.momentum), x, moved)
@@ -90,9 +89,8 @@ class ZeroOneBucket(BufferBucket):
         self.flat.put(moved)
         self.buffer.zero_()
         self.loaded = None
-        paused = self._is_paused()
-        self.last_rate = torch.where(paused, 0.0, self.rate)
-        self.rate = torch.where(paused, self.rate, 0.0)
+        self.last_rate = rate.clone()
+        self.last_rate[list(self.paused)] = 0.0
         self.is_parted = self.is_parted and bool(self.paused)  # a parameter that pauses stays where it is
         if self.is_parted:
             self.met.copy_(moved)
@@ -151,9 +149,6 @@ class ZeroOneBucket(BufferBucket):
                 common[self.flat.slots[k]] = kept["master"]
         return common
 
-    def _is_paused(self) -> Tensor:
-        return torch.tensor([k in self.paused for k in range(len(self.flat.params))], device=self.rate.device)
-
     def pause(self, absent: set[int]) -> None:
         if absent != set(self.paused):
             super().pause(absent)
@@ -185,17 +180,8 @@ class ZeroOneBucket(BufferBucket):
         found = {name: more.get(name, nothing).clone() for name in ("momentum", "accumulated", "walked", "master")}
         return {**super().flats(), **found}
 
-    def numbers(self) -> dict[str, Tensor]:
-        return {"rate": self.rate}
-
     def load(
-        self,
-        found: dict[str, Tensor],
-        numbers: dict[str, Tensor],
-        *,
-        is_frozen: bool,
-        is_first: bool,
-        frozen_with: tuple[float, float],
+        self, found: dict[str, Tensor], *, is_frozen: bool, is_first: bool, frozen_with: tuple[float, float]
     ) -> None:
         del is_first
         self.paused, self.is_frozen, self.frozen_with = {}, is_frozen, frozen_with
@@ -210,7 +196,6 @@ class ZeroOneBucket(BufferBucket):
         self.set_errors(found, live_in(self.variance))
         self.own.copy_(found["momentum"])
         self.buffer.copy_(found["accumulated"])
-        self.rate.copy_(numbers["rate"])
         self.is_parted = bool(found["walked"].any())
         if self.is_parted:
             self.met, self.walked = found["master"], found["walked"]

@@ -23,7 +23,7 @@ DIM = sum(math.prod(shape) for shape in SHAPES)
 REFERENCE = {"OneBitLamb": "one_bit_lamb", "ZeroOneAdam": "zero_one_adam"}
 
 LAMB = ("OneBitLamb", {"freeze_step": 9})
-EVERY_STEP = ("ZeroOneAdam", {"freeze_step": 30, "variance_doubling": 4, "local_limit": 1})
+EVERY_STEP = ("ZeroOneAdam", {"freeze_step": 20, "variance_doubling": 4, "local_limit": 1})
 LOCAL = ("ZeroOneAdam", {"freeze_step": 9, "variance_doubling": 2, "local_doubling": 8, "local_limit": 4})
 KINDS = [LAMB, EVERY_STEP, LOCAL]
 IDS = ["lamb", "0/1, meeting always", "0/1, local steps"]
@@ -66,7 +66,7 @@ def snapshot(params, optimizer):
     """All that this worker remembers, under the reference's names."""
     ((_, bucket),) = optimizer.run.pairs()
     found = {name: values.numpy().copy() for name, values in bucket.dense().items()}
-    found |= {name: values.numpy().copy() for name, values in bucket.numbers().items()}
+    found |= {name: optimizer.run.numbers(name).numpy().copy() for name in optimizer.run.names.numbers}
     return {**found, "local": flat(params), "step": optimizer.steps, "frozen_at": optimizer.run.frozen_at}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from family_support import (
@@ -79,7 +81,7 @@ def test_a_step_from_its_own_state_is_the_references(kind):
     grads_TND = noise(3, STEPS, seed=1)
     snaps, states, reference = run_both(kind, 3, grads_TND, weight_decay=0.01)
     compared = 0
-    for t, (before, after) in enumerate(zip(snaps, snaps[1:], strict=False), start=1):
+    for t, (before, after) in enumerate(itertools.pairwise(snaps), start=1):
         dense = states[t].frozen_at is None if kind is LAMB else reference.refreshes(t)
         if not dense and before[0]["frozen_at"]:
             state = state_of(name, before, shared_x(before[0]))
