@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gpu_impl.kernels.arithmetic import master_of, preconditioner_of, root
 from gpu_impl.kernels.backend import Backend
 from gpu_impl.kernels.layout import Layout, by_element, in_blocks, scales_of
 from gpu_impl.kernels.marks import floor_of, is_marked, live_in
@@ -49,16 +50,6 @@ def error_of(u: Tensor, scale: Tensor, layout: Layout) -> Tensor:
     scale = by_element(scale, layout, u.shape[0])
     signed = torch.where(u >= 0, scale, -scale)
     return torch.where(is_marked(u), 0.0, u - signed)
-
-
-def root(v: Tensor) -> Tensor:
-    """Correctly rounded square root: torch's float32 one is off by a unit in the last place on the CPU (MKL's VML)."""
-    return torch.sqrt(v.double()).to(F32)  # 53 >= 2*24 + 2 bits: rounding twice is rounding once (Figueroa 1995)
-
-
-def preconditioner_of(v: Tensor, correction: float, eps: float) -> Tensor:
-    """P = 1 / (sqrt(v / b2) + eps)."""
-    return 1 / (root(v / torch.full_like(v[:1], correction)) + eps)
 
 
 def scales_for(u: Tensor, live: Tensor, layout: Layout, l1: bool) -> Tensor:
@@ -207,9 +198,7 @@ class TorchBackend(Backend):
     @staticmethod
     def _descend(params: Tensor, direction: Tensor, go: Tensor, step: StepScalars, params_copy: Tensor | None) -> None:
         """x <- x - gamma (direction + lambda x) where ``go``; where the copy was changed, from there."""
-        x = params.float()
-        if params_copy is not None:
-            x = torch.where(params.to(params_copy.dtype) == params_copy, x, params_copy.float())
+        x = master_of(params, params_copy)
         moved = x - step.values[LR] * (direction + step.values[WEIGHT_DECAY] * x)
         params.copy_(torch.where(go, moved, x))
         if params_copy is not None:

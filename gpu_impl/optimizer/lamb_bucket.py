@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from gpu_impl.kernels.arithmetic import preconditioner_of
 from gpu_impl.kernels.flat_buffer import flat_buffer
 from gpu_impl.kernels.marks import floor_of, is_marked, live_in
 from gpu_impl.kernels.step_scalars import LR, MOMENTUM_CORRECTION, WEIGHT_DECAY
-from gpu_impl.kernels.torch_ import preconditioner_of
 from gpu_impl.optimizer.bucket import Group
 from gpu_impl.optimizer.buffer_bucket import BufferBucket
 from gpu_impl.optimizer.names import ONE_BIT_LAMB, Names
