@@ -62,8 +62,9 @@ def to_markdown(claims: Iterable[Claim]) -> str:
     for c in claims:
         cells = f"[{c.id}](#{anchor(c)})", c.title, verdicts.get(c.id, ""), c.where, c.published or "–"
         table.append(f"| {' | '.join(cells)} |")
-    decided = recorded()["decided"] or "no day yet: `python -m paper_figures.recorded` after it records them"
-    told = f"The verdicts are those of `onebit report` at `--scale quick` on {decided}.\n"
+    told = "No verdict is recorded here: `onebit report` gives them, `python -m paper_figures.recorded` keeps them.\n"
+    if verdicts:
+        told = f"The verdicts are those of `onebit report` at `--scale quick` on {recorded()['decided']}.\n"
     return "\n".join([HEAD, "## Contents\n", told, *table, "", *figures_of(claims), *map(section, claims)])
 
 
