@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import mpmath
 import numpy as np
 from mpmath.ctx_iv import MPIntervalContext, ivmpf
-from mpmath.libmp import from_float, mpf_ge, mpf_le, to_rational
+from mpmath.libmp import from_float, from_int, mpf_ge, mpf_le, to_rational
 
 ROUNDING = 2.0**-42
 """In float64 statements take far fewer than 2^10 operations: equality is looked for up to this."""
@@ -31,6 +31,7 @@ LONGEST_EXPONENT = 2048
 """Bits of an exponent, at most: a power of a power of a power would take for ever."""
 NEAR = Fraction(1, 2**50)
 """How near a float must be to a number that a function of an example is to take."""
+_TWO = from_int(2)
 Answer = TypeVar("Answer")
 
 
@@ -114,7 +115,7 @@ class Floats:
         margin = ROUNDING * (abs(less) + abs(more))
         return bool(np.all(less + margin < more if strict else less <= more + margin))
 
-    def equal(self, one: Any, other: Any) -> bool:
+    def near(self, one: Any, other: Any) -> bool:
         """Whether two numbers are equal, up to rounding."""
         return bool(np.all(abs(one - other) <= ROUNDING * (abs(one) + abs(other))))
 
@@ -136,22 +137,24 @@ class Intervals:
         if isinstance(value, (float, np.floating)):
             if not math.isfinite(value):
                 raise NotEvaluated(f"{value} is no number")
-            end = from_float(float(value))
-            return self.context.make_mpf((end, end))
+            return self._point(from_float(float(value)))
         if isinstance(value, (int, np.integer, np.bool_)):
-            return self.context.mpf(int(value))
+            return self._point(from_int(int(value)))
         if isinstance(value, Fraction):
             return self.rational(value)
         if isinstance(value, mpmath.mpf):
-            return self.context.make_mpf((value._mpf_, value._mpf_))
+            return self._point(value._mpf_)
         if isinstance(value, np.ndarray) and not value.ndim:
             return self.number(value.item())
         return value
 
+    def _point(self, end: Any) -> Any:
+        return self.context.make_mpf((end, end))
+
     def rational(self, value: Fraction) -> Any:
         """An exact number, as narrow as the bits allow."""
-        whole = self.context.mpf(value.numerator)
-        return whole if value.denominator == 1 else whole / value.denominator
+        whole = self._point(from_int(value.numerator))
+        return whole if value.denominator == 1 else whole / self._point(from_int(value.denominator))
 
     def ends(self, value: Any) -> tuple[Fraction, Fraction]:
         """Both ends, exactly.
@@ -183,10 +186,10 @@ class Intervals:
         Raises:
             NotEvaluated: it is not known to be a natural number.
         """
-        number = self.exact(value)
-        if number.denominator != 1 or number < 0:
-            raise NotEvaluated(f"{number} is no index")
-        return number.numerator
+        (sign, mantissa, exponent, bits), high = value._mpi_
+        if value._mpi_[0] == high and not sign and 0 <= exponent < LARGEST_EXPONENT - bits:
+            return int(mantissa) << exponent  # the way of nearly all
+        raise NotEvaluated(f"{self.exact(value)} is no index")
 
     def called(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Value of a function that an example gives: it takes whole numbers, floats and arrays."""
@@ -226,7 +229,10 @@ class Intervals:
         Raises:
             NotEvaluated: that has no value: 1/0, a root or a real power of a negative number.
         """
-        number = self.exact(exponent) if exponent._mpi_[0] == exponent._mpi_[1] else None
+        low, high = exponent._mpi_
+        if low == _TWO == high:
+            return base**2
+        number = self.exact(exponent) if low == high else None
         if number is not None and number < 0:
             return 1 / self._nonzero(self.power(base, -exponent))
         if number is not None and number.denominator == 1:
@@ -297,6 +303,14 @@ class Intervals:
             Unsettled: the intervals overlap.
         """
         return self._told(less < more if strict else less <= more)
+
+    def near(self, one: Any, other: Any) -> bool:
+        """Whether two numbers are equal, up to rounding.
+
+        Raises:
+            Unsettled: the intervals overlap.
+        """
+        return one == other or self.below(abs(one - other), ROUNDING * (abs(one) + abs(other)), strict=False)
 
     def equal(self, one: Any, other: Any) -> bool:
         """Whether two numbers are equal.

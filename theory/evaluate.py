@@ -106,16 +106,25 @@ def _squeezed(hypotheses: tuple[Hypothesis, ...]) -> tuple[Hypothesis, ...]:
 
     So numbers that leave no b are refused, though b itself, an array of the run, is no input.
     """
-    steps = [step for item in hypotheses for step in _inequalities(item.formula)]
-    squeezed = {
-        (lower, upper): strict or also
-        for lower, middle, strict in steps
-        for other, upper, also in steps
-        if middle == other and not any(end.has(sp.Indexed, *_INDICES) for end in (lower, upper))
+    steps = {step for item in hypotheses for step in _inequalities(item.formula)}
+    while True:  # a <= b <= c <= d, whatever lies between
+        further = {
+            (lower, upper, strict or also)
+            for lower, middle, strict in steps
+            for other, upper, also in steps
+            if middle == other
+        }
+        if further <= steps:
+            break
+        steps |= further
+    known = {
+        (lower, upper): (lower, upper, True) in steps
+        for lower, upper, _ in sorted(steps, key=str)
+        if not any(end.has(sp.Indexed, *_INDICES) for end in (lower, upper))
     }
     return tuple(
         Hypothesis("squeezed", (lt if strict else le)(lower, upper), f"{lower} {'<' if strict else '<='} {upper}")
-        for (lower, upper), strict in squeezed.items()
+        for (lower, upper), strict in known.items()
     )
 
 
@@ -147,13 +156,23 @@ def check_conditions(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Ar
 
 
 def unmet(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Hypothesis | None:
-    """The first hypothesis on ``values`` alone that they do not meet, rounding aside."""
+    """The first hypothesis on ``values`` alone that they do not meet; equations up to rounding.
+
+    That a number is one of a format is not asked: it is what rounding leaves.
+    """
     for item in (*theorem.hypotheses, *implied(theorem)):
-        if isinstance(item.formula, INEQUALITIES) and free_names(item.formula) <= values.keys():
-            sides = item.formula.lts, item.formula.gts  # pyright: ignore[reportAttributeAccessIssue]
-            less, more = (evaluate(side, values, arithmetic) for side in sides)
-            if not arithmetic.below(less, more, strict=sign_of(item.formula) in ("<", ">")):
-                return item
+        formula: Any = item.formula
+        if not isinstance(formula, (*INEQUALITIES, sp.Eq)) or not free_names(formula) <= values.keys():
+            continue
+        if isinstance(formula, sp.Eq):
+            if any(hasattr(kind, "numeric") for kind in map(type, formula.atoms(sp.Function))):
+                continue
+            met = arithmetic.near(*(evaluate(side, values, arithmetic) for side in formula.args))
+        else:
+            less, more = (evaluate(side, values, arithmetic) for side in (formula.lts, formula.gts))
+            met = arithmetic.below(less, more, strict=sign_of(formula) in ("<", ">"))
+        if not met:
+            return item
     return None
 
 
@@ -237,7 +256,11 @@ def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic 
     if isinstance(e, sp.Symbol):
         return arithmetic.number(values[e])
     if isinstance(e, sp.Indexed):
-        return element(values[e.base], [evaluate(index, values, arithmetic) for index in e.indices], arithmetic)
+        places = [
+            known if isinstance(known := values.get(index), int) else evaluate(index, values, arithmetic)
+            for index in e.indices
+        ]
+        return element(values[e.base], places, arithmetic)
     if isinstance(e, sp.IndexedBase):
         return values[e]
     if isinstance(e, sp.Sum):
@@ -287,7 +310,7 @@ def element(values: Any, indices: list[Any], arithmetic: Arithmetic = FLOATS) ->
     Raises:
         IndexError: the array does not reach so far.
     """
-    places = tuple(arithmetic.whole(index) for index in indices)
+    places = tuple(index if isinstance(index, int) else arithmetic.whole(index) for index in indices)
     if min(places) < 0:
         raise IndexError(f"{min(places)} is no index")
     return arithmetic.number(values(*places) if callable(values) else _item(values, places))
