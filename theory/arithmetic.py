@@ -1,9 +1,9 @@
 """Two arithmetics in which :func:`theory.evaluate.evaluate` says what a statement is worth.
 
-:class:`Floats` is float64, and takes NumPy arrays. :class:`Intervals` keeps every number between two ends (mpmath): they
-have as many bits as are asked for and any exponent, so nothing underflows, overflows or is rounded unseen. Where an
-interval is too wide to answer a question (which of two numbers is larger, what the sixth digit is), :func:`settled` asks
-again with more bits. What has no value is never guessed: :class:`NotEvaluated` says why.
+:class:`Floats` is float64, and takes NumPy arrays. :class:`Intervals` keeps every number between two ends (mpmath) of
+as many bits as are asked for and of any size, so nothing underflows, overflows or is rounded unseen. Where an interval
+is too wide to answer a question (which of two numbers is larger, what the sixth digit is), :func:`settled` asks again
+with more bits. What has no value is never guessed: :class:`NotEvaluated` says why.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Intervals:
     """Numbers between two ends of ``bits`` bits and of any size."""
 
     def __init__(self, bits: int) -> None:
-        self.context = MPIntervalContext()
+        self.context: Any = MPIntervalContext()
         self.context.prec = bits
         self.pi = self.context.pi + 0
 
@@ -164,7 +164,7 @@ class Intervals:
         """
         if not isinstance(value, ivmpf):
             raise NotEvaluated("an array stands where a number is asked for")
-        ends = value._mpi_
+        ends: Any = value._mpi_  # pyright: ignore[reportAttributeAccessIssue]
         for _, mantissa, exponent, bits in ends:
             if not mantissa and exponent:
                 raise NotEvaluated("there is no finite number")

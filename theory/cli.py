@@ -361,7 +361,9 @@ def report_details(
         for name in verdict.skipped:
             console.print(f"{verdict.theorem.id} skipped: {name}", style="yellow", markup=False)
     for name, (_, own) in values.items():
-        console.print(f"{name} at {', '.join(f'{key} = {input_text(value)}' for key, value in own.items())}", markup=False)
+        console.print(
+            f"{name} at {', '.join(f'{key} = {input_text(value)}' for key, value in own.items())}", markup=False
+        )
     evidence = sorted({verdict.evidence for verdict in verdicts if verdict.evidence})
     if evidence:
         count = sum(verdict.rank is Rank.KERNEL and verdict.holds for verdict in verdicts)

@@ -18,7 +18,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from theory.arithmetic import Floats, Intervals, Rounded, plain, rounded, settled
+from theory.arithmetic import Floats, Intervals, Rounded, Unsettled, plain, rounded, settled
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
 from theory.theorem import Hypothesis, Theorem
@@ -75,9 +75,7 @@ def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
     """
     known = with_defaults(theorem, None, values)
     settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
-    return settled(
-        lambda arithmetic: rounded(evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic)
-    )
+    return settled(lambda arithmetic: rounded(evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic))
 
 
 def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
@@ -169,11 +167,30 @@ def unmet(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = 
                 continue
             met = arithmetic.near(*(evaluate(side, values, arithmetic) for side in formula.args))
         else:
+            strict = sign_of(formula) in ("<", ">")
             less, more = (evaluate(side, values, arithmetic) for side in (formula.lts, formula.gts))
-            met = arithmetic.below(less, more, strict=sign_of(formula) in ("<", ">"))
+            try:
+                met = arithmetic.below(less, more, strict=strict)
+            except Unsettled:
+                gap = _rational(formula.gts - formula.lts, values)  # pyright: ignore[reportOperatorIssue]
+                met = gap > 0 if strict else gap >= 0
         if not met:
             return item
     return None
+
+
+def _rational(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
+    """Value of a rational function, exactly: two that are equal no interval tells apart.
+
+    Raises:
+        Unsettled: it is none, or has an exponent that may be long.
+    """
+    powers = expression.atoms(sp.Pow)
+    if expression.is_rational_function() and all(power.exp.is_Integer for power in powers):
+        value = expression.xreplace({name: sp.Rational(values[name]) for name in expression.free_symbols})
+        if value.is_Rational:
+            return value
+    raise Unsettled("two numbers are near each other")
 
 
 def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dict[Any, Any]:
@@ -206,7 +223,7 @@ def check_domain(row: Row, value: Any) -> None:
     if not isinstance(row.symbol, sp.Symbol) or callable(value):
         return
     exact = isinstance(value, (int, Fraction))  # Python compares them exactly
-    numbers = value if exact else np.asarray(value, dtype=float)
+    numbers: Any = value if exact else np.asarray(value, dtype=float)
     if not exact and not np.isfinite(numbers).all():
         raise ValueError(f"{row.code} = {_named(value)} is not a finite number")
     if row.is_count:
@@ -214,10 +231,8 @@ def check_domain(row: Row, value: Any) -> None:
         if np.any(numbers % 1 != 0) or np.any(numbers < least):
             raise ValueError(f"{row.code} = {_named(value)} is not a whole number of at least {least}")
         return
-    low, high = (
-        Fraction(int(end.p), int(end.q)) if exact and end.is_Rational else float(sp.N(end))
-        for end in (row.interval.start, row.interval.end)
-    )
+    ends: tuple[Any, Any] = (row.interval.start, row.interval.end)
+    low, high = (Fraction(int(end.p), int(end.q)) if exact and end.is_Rational else float(sp.N(end)) for end in ends)
     below = numbers <= low if row.interval.left_open else numbers < low
     above = numbers >= high if row.interval.right_open else numbers > high
     if np.any(below | above):
@@ -239,7 +254,7 @@ def domain_text(row: Row) -> str:
     return f"{left}{interval.start}, {interval.end}{right}"
 
 
-def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Any:  # noqa: PLR0911
+def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Any:  # noqa: PLR0911, PLR0912
     """Value of an expression, given a value (or array, or function) for every free name in it.
 
     Raises:

@@ -14,7 +14,7 @@ AGAIN = 1.0
 """Seconds after which it is said again, for whom a library kept the first from."""
 
 
-class TookTooLong(BaseException):  # noqa: N818  (a library that goes on after any Exception must not keep it)
+class TookTooLong(BaseException):
     """The time is up; the message says how much it was."""
 
 

@@ -10,8 +10,8 @@ from time import perf_counter
 from typing import Any
 
 from theory import kernel, kernel_record
+from theory.arithmetic import Intervals, NotEvaluated, Rounded, rounded, settled
 from theory.chain import faults
-from theory.arithmetic import Intervals, NotEvaluated, settled
 from theory.evaluate import check_conditions, evaluate, with_defaults
 from theory.formula import sign_of
 from theory.limit import SECONDS, processor_time
@@ -130,19 +130,19 @@ def _example_faults(theorem: Theorem) -> list[str]:
         known = with_defaults(theorem, None, known_inputs(theorem, example))
         settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
         found = contradictions(theorem, example.inputs)
-        fits = settled(lambda arithmetic: _attains(theorem, example, known, arithmetic))
+        against = settled(lambda arithmetic: _exceeded(theorem, example, known, arithmetic))
     except (ValueError, NotEvaluated) as reason:
         return [f"the example can't be evaluated: {reason}"]
-    return found or ([] if fits else [f"the example attains {example.attained:.6g}, which the bound excludes"])
+    return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])
 
 
-def _attains(theorem: Theorem, example: Example, known: Mapping[Any, Any], arithmetic: Intervals) -> bool:
-    """Whether what an example attains is on the right side of the bound, or on it, up to rounding."""
+def _exceeded(theorem: Theorem, example: Example, known: Mapping[Any, Any], arithmetic: Intervals) -> Rounded | None:
+    """The bound, where what an example attains is on the wrong side of it by more than rounding."""
     value, attained = evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic.number(example.attained)
     slack, sign = ROUNDING * (abs(value) + abs(attained)), sign_of(theorem.conclusion)
     below = sign in (">", ">=") or arithmetic.below(attained, value + slack, strict=False)
     above = sign in ("<", "<=") or arithmetic.below(value, attained + slack, strict=False)
-    return below and above
+    return None if below and above else rounded(value, arithmetic)
 
 
 def known_inputs(theorem: Theorem, example: Example) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Statements on an instance: is there one that meets the hypotheses, so that a theorem is not empty?
 
-The example of a theorem gives a value to every variable. :func:`contradictions` checks that each hypothesis holds there
-and that the conclusion does, in intervals (:mod:`theory.arithmetic`): nothing underflows. What can't be evaluated, or what
-the example's arrays don't reach, does not hold. Three things remain that a false theorem could hide behind:
+The example of a theorem gives a value to every variable. :func:`contradictions` checks that each hypothesis holds
+there and that the conclusion does, in intervals (:mod:`theory.arithmetic`): nothing underflows. What can't be
+evaluated, or what the example's arrays don't reach, does not hold. Three things remain that a false theorem could hide
+behind:
 
 - an example is a run in float64, so an equation, and a <= of arrays or functions, holds up to :data:`ROUNDING`;
 - a quantifier over all steps runs as far as the arrays are given, :data:`LONGEST` values at most;
@@ -22,7 +23,6 @@ import mpmath
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
-from sympy.core.relational import Relational
 
 from theory.arithmetic import ROUNDING, Intervals, NotEvaluated, Unsettled, settled
 from theory.evaluate import check_domain, evaluate, summed
@@ -64,18 +64,20 @@ def contradictions(theorem: Theorem, inputs: Mapping[str, Any]) -> list[str]:
         values[row.symbol] = inputs[row.code]
     if found:
         return found
-    for item in theorem.hypotheses:
-        if reason := _unmet(item.formula, values, near=False):
-            found.append(f"the example does not meet the hypothesis {item.name!r}{reason}")
-    if not found and (reason := _unmet(theorem.conclusion, values, near=True)):
+    found += [
+        f"the example does not meet the hypothesis {item.name!r}{reason}"
+        for item in theorem.hypotheses
+        if (reason := _unmet(item.formula, values, near=False)) is not None
+    ]
+    if not found and (reason := _unmet(theorem.conclusion, values, near=True)) is not None:
         found.append(f"the conclusion is false on the example{reason}")
     return found
 
 
-def _unmet(formula: Formula, values: Mapping[Any, Any], *, near: bool) -> str:
-    """Empty if a formula holds, a full stop or the reason why it can't be evaluated if not."""
+def _unmet(formula: Formula, values: Mapping[Any, Any], *, near: bool) -> str | None:
+    """None if a formula holds; if not, the reason why it can't be evaluated, empty if it can."""
     try:
-        return "" if holds(formula, values, near=near) else " there"
+        return None if holds(formula, values, near=near) else ""
     except NotEvaluated as reason:
         return f": {reason}"
 
@@ -154,7 +156,7 @@ def _samples(body: Formula, variables: list[Any], values: Mapping[Any, Any]) -> 
     numbers = [*NUMBERS, *_around(own)]
     longest = int(max([64, *(value + 1 for value in scalars if isinstance(value, int) and value < 10**5)]))
     scale = float(max([1.0, *map(abs, scalars)]))
-    reached: list[mpmath.mpf] = []
+    reached: list[Any] = []
     for draw in range(2 * DRAWS):
         if draw == DRAWS:
             if any(isinstance(variable, sp.IndexedBase) for variable in variables):
@@ -187,9 +189,9 @@ def _vector(chance: np.random.Generator, length: int, scale: float) -> np.ndarra
     return kinds[chance.integers(len(kinds))]()
 
 
-def _around(numbers: list[mpmath.mpf]) -> list[mpmath.mpf]:
+def _around(numbers: list[Any]) -> list[Any]:
     """Each number, its double, its neighbours, its inverse and 2 to it, with both signs, and 0."""
-    found: dict[mpmath.mpf, None] = {}
+    found: dict[Any, None] = {}
     for number in numbers:
         x = abs(number)
         powers = [mpmath.ldexp(1, int(x) + 1)] if x < HIGHEST_POWER else []
@@ -198,9 +200,9 @@ def _around(numbers: list[mpmath.mpf]) -> list[mpmath.mpf]:
     return list(found)
 
 
-def _sides(body: Formula, values: Mapping[Any, Any]) -> list[mpmath.mpf]:
+def _sides(body: Formula, values: Mapping[Any, Any]) -> list[Any]:
     """What both sides of every relation of a formula come to, where they can be evaluated."""
-    found: list[mpmath.mpf] = []
+    found: list[Any] = []
     for side in (side for relation in relations(body) for side in relation.args):
         try:
             found.append(mpmath.mpf(settled(lambda a, s=side: evaluate(s, values, a).mid)._mpi_[0]))

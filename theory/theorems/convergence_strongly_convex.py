@@ -109,7 +109,9 @@ THEOREM = Theorem(
     ),
     implied=(
         Hypothesis(
-            "curvature_between", le(pl_constant, smoothness), "strong convexity is at most smoothness: else no f is both"
+            "curvature_between",
+            le(pl_constant, smoothness),
+            "strong convexity is at most smoothness: else no f is both",
         ),
     ),
     words="On smooth strongly convex functions and at a learning rate small enough for the theorem, the expected "

@@ -152,8 +152,9 @@ AVERAGE = Theorem(
         - variance[T] / ((1 - beta2) * T),
     ),
     hypotheses=(FEEDBACK, *averaged("naive", variance, decoded[s + 1] ** 2, "naive Adam's v")),
-    words="For a gradient that does not change, and from v at zero, the time average of v is the squared gradient plus the time average of "
-    "the squared noise, up to two terms that vanish with time if errors and v are bounded.",
+    words="For a gradient that does not change, and from v at zero, the time average of v is the squared gradient "
+    "plus the time average of the squared noise, up to two terms that vanish with time if errors and v are "
+    "bounded.",
     good_for="The squared noise is not averaged away: in the time average v is too large by its mean.",
     source="ours",
     example=lambda: instance(
@@ -214,9 +215,9 @@ FLOOR = Theorem(
         ),
         Hypothesis("large", le(largest_grad, sp.Abs(constant_grads[l])), "l has a large gradient"),
     ),
-    words="For gradients that do not change, errors that stay bounded and a v that starts at zero, v at every coordinate of a chunk is at "
-    "least the square of this: the size of the largest gradient of the chunk times {growth}, less the bound of the "
-    "total error times {loss}, where that is positive.",
+    words="For gradients that do not change, errors that stay bounded and a v that starts at zero, v at every "
+    "coordinate of a chunk is at least the square of this: the size of the largest gradient of the chunk "
+    "times {growth}, less the bound of the total error times {loss}, where that is positive.",
     numbers={"growth": 1 - beta2 ** (t + 1), "loss": (1 - beta2) * (2 - beta2**t)},
     good_for="Where a gradient is small beside the largest of its chunk v becomes far too large; 1-bit Adam freezes "
     "v before it compresses.",
