@@ -28,9 +28,10 @@ from gpu_impl.optimizer.agreement import checksum, same_occasion
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.names import OF
 from gpu_impl.optimizer.run import Run
 from gpu_impl.optimizer.sharding import shard_of
-from gpu_impl.optimizer.state import IGNORED, SERVER, WORKER, all_params
+from gpu_impl.optimizer.state import SERVER, all_params
 
 
 def save_checkpoint(
@@ -62,7 +63,7 @@ def save_checkpoint(
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
     check_arguments("save_checkpoint", optimizer, model)
-    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together:
+    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, optimizer.at_last_meeting():
         contents = _contents(optimizer, model, extra, together)
         _write(Path(folder), optimizer.run, contents, keep, together)
 
@@ -90,8 +91,7 @@ def _contents(optimizer: OneBitOptimizer, model: nn.Module | None, extra: Any, t
             if isinstance(value, Tensor) and not is_empty_row(name, value):
                 key = f"optimizer/{number}/{name}"
                 compared[sum_key(key, shard)] = checksum([local(value)])
-                is_own = name.startswith((WORKER, SERVER, IGNORED))
-                if is_own or isinstance(value, DTensor) or number % everyone.size == everyone.rank:
+                if OF in name or isinstance(value, DTensor) or number % everyone.size == everyone.rank:
                     written[key] = value
     plain_model: dict[str, Any] = {}
     for name, value in ({} if model is None else model.state_dict()).items():

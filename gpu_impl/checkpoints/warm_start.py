@@ -11,8 +11,9 @@ from torch.optim import Optimizer
 
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.names import ONE_BIT_ADAM
 from gpu_impl.optimizer.run import Phase
-from gpu_impl.optimizer.state import ERRORS, FORMAT, IGNORED, SERVER, WORKER, all_params
+from gpu_impl.optimizer.state import ERRORS, IGNORED, SERVER, WORKER, all_params
 from gpu_impl.optimizer.state_fits import check_names
 
 
@@ -125,7 +126,7 @@ def param_state(param: Tensor, state: Mapping[str, Any], rank: int) -> dict[str,
 def start_facts(steps: int, n_workers: int, *, bias_correction: bool) -> dict[str, Any]:
     """The facts of a run in its warm-up."""
     return {
-        "format": FORMAT,
+        "format": ONE_BIT_ADAM.format,
         "n_workers": n_workers,
         "phase": str(Phase.WARM_UP),
         "frozen_at": 0,

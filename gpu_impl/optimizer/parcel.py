@@ -37,6 +37,7 @@ class Parcel:
         collectives: the workers.
         backend: kernels.
         settings: of the run.
+        bucket_type: of the run.
 
     Attributes:
         buckets: with their groups.
@@ -50,7 +51,12 @@ class Parcel:
     """
 
     def __init__(
-        self, contents: Sequence[Content], collectives: Collectives, backend: Backend, settings: Settings
+        self,
+        contents: Sequence[Content],
+        collectives: Collectives,
+        backend: Backend,
+        settings: Settings,
+        bucket_type: type[Bucket],
     ) -> None:
         self.collectives, self.backend = collectives, backend
         here = [content.here() for content in contents]
@@ -85,7 +91,7 @@ class Parcel:
             small = Small(u_scale, self.ignored[k : k + 1], self.scalars.rows[k])
             exchange = Exchange(layout, self.live[live_offsets[k] : live_offsets[k + 1]], *rows)
             kind = content.kind
-            bucket = Bucket(
+            bucket = bucket_type(
                 flat,
                 collectives.rank,
                 exchange,
@@ -108,6 +114,11 @@ class Parcel:
     def is_frozen(self) -> bool:
         """Whether a step of it is a compressed one."""
         return self.buckets[0][1].is_frozen
+
+    @property
+    def freezes(self) -> bool:
+        """Whether it is compressed at all."""
+        return self.buckets[0][1].freezes
 
     # --- what comes in ---
 
@@ -171,7 +182,7 @@ class Parcel:
         )
         for target, values in kept:
             target.copy_(values)
-        self._publish()
+        self.publish()
 
     def compress(self, scale: str, keep_old: Sequence[bool] | None = None) -> None:
         """Compress this worker's momenta; ``keep_old``, by bucket: the old u takes the place of the gradient."""
@@ -205,7 +216,7 @@ class Parcel:
         marks = [bucket.live_bits if bucket.moves is None else bucket.moves for _, bucket in self.buckets]
         key = tuple(None if mark is None else mark.data_ptr() for mark in marks)  # a pause makes new ones
         self._run("apply", key, lambda: [bucket.apply_call() for _, bucket in self.buckets])
-        self._publish()
+        self.publish()
 
     def decode(self) -> None:
         """Write m-bar, 0 where dead, in the place of the gradients."""
@@ -214,7 +225,8 @@ class Parcel:
         places = enumerate(zip(self.buckets, live, strict=True))
         self._run("decode", live, lambda: [one.decode_call(self.gradients.of(k), n) for k, ((_, one), n) in places])
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
+        """Copy new parameters to where their owner keeps them, if that is elsewhere."""
         if self._is_sharded:
             for _, bucket in self.buckets:
                 bucket.flat.publish()
