@@ -23,7 +23,7 @@ def steps(nodes, node_size, dim=37, n_steps=4):
     optimizer = replace(exact_optimizer(), node_size=node_size)
     rng = np.random.default_rng([nodes, node_size])
     state = optimizer.init(fractions(rng, dim), nodes * node_size)
-    for _ in range(optimizer.freeze_step + n_steps):
+    for _ in range(int(optimizer.freeze_step) + n_steps):
         grads_ND = fractions(rng, nodes * node_size, dim)
         after = optimizer.step(state, grads_ND)
         if state.frozen_at is not None:
