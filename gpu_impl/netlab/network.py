@@ -76,22 +76,20 @@ class Network:
 
     def _link(self, congestion: str, node_size: int) -> None:
         everyone = range(len(self.hosts))
-        lines = ["link add bridge0 type bridge", "link set bridge0 addrgenmode none up"]
+        lines = ["link add bridge0 type bridge", *_up("bridge0")]
         for j in self._nodes:
-            lines += [f"link add node{j} type bridge", f"link set node{j} addrgenmode none up"]
-            lines.append(f"link add up{j} type veth peer name down{j}")
-            for end, bridge in ((f"up{j}", f"node{j}"), (f"down{j}", "bridge0")):
-                lines.append(f"link set {end} mtu {MTU} gso_max_size {OFFLOAD} master {bridge} addrgenmode none up")
+            lines += [f"link add node{j} type bridge", *_up(f"node{j}"), f"link add up{j} type veth peer name down{j}"]
+            lines += [*_up(f"up{j}", f"node{j}"), *_up(f"down{j}", "bridge0")]
         for k, host in enumerate(self.hosts):
             lines.append(f"link add port{k} type veth peer name {INTERFACE} address {_hardware(k)} netns {host}")
             bridge = f"node{k // node_size}" if self._nodes else "bridge0"
-            lines.append(f"link set port{k} mtu {MTU} gso_max_size {OFFLOAD} master {bridge} addrgenmode none up")
+            lines += _up(f"port{k}", bridge)
         ip(self.switch, *lines)
         for k, host in enumerate(self.hosts):
             ip(
                 host,
                 "link set lo up",
-                f"link set {INTERFACE} mtu {MTU} gso_max_size {OFFLOAD} addrgenmode none up",
+                *_up(INTERFACE),
                 f"address add {_address(k)}/24 dev {INTERFACE} noprefixroute",
                 f"route add {SUBNET} dev {INTERFACE} congctl {congestion}",
                 *(f"neighbour add {_address(j)} lladdr {_hardware(j)} dev {INTERFACE}" for j in everyone if j != k),
@@ -140,6 +138,15 @@ class Network:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _up(interface: str, bridge: str = "") -> list[str]:
+    """Switch it on, at a bridge or not, without an address of IPv6, for it would ask whether others have that."""
+    place = f" master {bridge}" if bridge else ""
+    return [
+        f"link set {interface} mtu {MTU} gso_max_size {OFFLOAD}{place} addrgenmode none",
+        f"link set {interface} up",
+    ]
 
 
 def _address(k: int) -> str:

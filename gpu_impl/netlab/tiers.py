@@ -1,4 +1,4 @@
-"""Two tiers of links: nodes whose workers are joined by links as fast as the machine, and limited links between nodes."""
+"""Two tiers of links: inside a node they are as fast as the machine, between nodes they are limited."""
 
 from __future__ import annotations
 
