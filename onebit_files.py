@@ -1,4 +1,4 @@
-"""What all packages of this project share: files that a crash leaves whole, digests of sources, the processor's name.
+"""What all packages share: files that a crash leaves whole, digests of sources, the processor's name, "1 case".
 
 It imports nothing of the project, and nothing that has to be installed.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield path
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # process numbers come again in containers
     try:
         yield part
         with part.open("rb") as file:
@@ -66,3 +67,8 @@ def processor_name() -> str:
     """The processor's name where Linux says it, else what Python knows."""
     names = (line.partition(":")[2].strip() for line in processor_lines() if line.startswith("model name"))
     return next(names, "") or platform.processor() or platform.machine()
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 case``, ``2 cases``."""
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -36,6 +36,8 @@ def warm_start(optimizer: OneBitOptimizer, adam_state_dict: Mapping[str, Any]) -
             f"warm_start(optimizer, adam_state_dict) takes a OneBitAdam first, got {type(optimizer).__name__}"
         )
     run = optimizer.run
+    if run.names is not ONE_BIT_ADAM:
+        raise ValueError(f"warm_start is for OneBitAdam, and this is a {run.names.optimizer}: it has more than m and v")
     if run.calls:
         raise RuntimeError("warm_start is for an optimizer that has taken no step yet")
     run.groups = optimizer.param_groups

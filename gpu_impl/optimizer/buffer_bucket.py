@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from gpu_impl.kernels.flat_buffer import flat_buffer
+from gpu_impl.kernels.layers import Layers
 from gpu_impl.kernels.marks import is_marked, live_counts
 from gpu_impl.kernels.pieces import Gradient
-from gpu_impl.kernels.state import F32, F64
+from gpu_impl.kernels.state import F32
 from gpu_impl.kernels.torch_ import error_of
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.parcel import Parcel
@@ -24,6 +25,7 @@ class BufferBucket(Bucket):
     """See the module's docstring. ``variance`` holds v, never P; dead is where v is 0 [C6].
 
     Attributes:
+        layers: the parameters.
         buffer: what is to be averaged; once the replies are there, the average, 0 where nothing is sent (D,).
     """
 
@@ -32,7 +34,7 @@ class BufferBucket(Bucket):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.buffer = flat_buffer(0)
-        self._sizes = torch.tensor(self.flat.sizes, device=self.momentum.device)
+        self.layers = Layers.of(self.flat.sizes, self.momentum.device)
 
     # --- the exchange ---
 
@@ -94,11 +96,7 @@ class BufferBucket(Bucket):
 
     def spread(self, values: Tensor) -> Tensor:
         """(D,) float32: for each element the number of its parameter, of (n,)."""
-        return values.to(F32).repeat_interleave(self._sizes, output_size=self.flat.dim)
-
-    def per_parameter(self, values: Tensor, reduce: str) -> Tensor:
-        """Sum or max over each parameter (n,) float64 of ``values`` (D,)."""
-        return torch.segment_reduce(values.to(F64), reduce, lengths=self._sizes)
+        return self.layers.spread(values.to(F32))
 
     # --- what it knows ---
 

@@ -10,6 +10,8 @@ from torch import Tensor
 from gpu_impl.kernels.arithmetic import preconditioner_of
 from gpu_impl.kernels.flat_buffer import flat_buffer
 from gpu_impl.kernels.marks import floor_of, is_marked, live_in
+from gpu_impl.kernels.pieces import Gradient
+from gpu_impl.kernels.state import F32, F64
 from gpu_impl.kernels.step_scalars import LR, MOMENTUM_CORRECTION, WEIGHT_DECAY
 from gpu_impl.optimizer.bucket import Group
 from gpu_impl.optimizer.buffer_bucket import BufferBucket
@@ -22,6 +24,8 @@ class LambBucket(BufferBucket):
     Attributes:
         mean_momentum: m-bar (D,), after the freeze.
         fresh: v' (D,), after the freeze.
+        squares: sums of squares of x and r over each parameter (n, 2) float64, after the first pass of a warm-up step.
+        trust: what multiplies the update of each parameter (n,) float32.
     """
 
     names: ClassVar[Names] = ONE_BIT_LAMB
@@ -29,33 +33,32 @@ class LambBucket(BufferBucket):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.mean_momentum, self.fresh = flat_buffer(0), flat_buffer(0)
+        n, device = len(self.flat.params), self.momentum.device
+        self.squares = torch.zeros(n, 2, dtype=F64, device=device)
+        self.trust = torch.ones(n, dtype=F32, device=device)
 
     # --- warm-up ---
 
-    def take_moments(self, group: Group, mean: Tensor) -> None:
-        """M and v along the average (D,)."""
+    def moments_call(self, group: Group, mean: Gradient) -> dict[str, Any]:
+        """Arguments of the first pass along the workers' average (D,)."""
         beta1, beta2 = group["betas"]
-        self.momentum.copy_(beta1 * self.momentum + (1 - beta1) * mean)
-        self.variance.copy_(beta2 * self.variance + (1 - beta2) * (mean * mean))
+        own = {"grad": mean, "squares": self.squares, "beta1": beta1, "beta2": beta2}
+        return {**self._call(group), **own}
 
-    def update_D(self, momentum: Tensor, preconditioner: Tensor) -> Tensor:
-        """R = P (m / b1) + lambda x."""
-        values = self.scalars.values
-        return preconditioner * (momentum / values[MOMENTUM_CORRECTION]) + values[WEIGHT_DECAY] * self.x()
+    def move_call(self, group: Group) -> dict[str, Any]:
+        """Arguments of the second pass."""
+        return {**self._call(group), "trust": self.trust}
 
-    def warm_up_update(self, eps: float, correction: float) -> Tensor:
-        """R (D,) of a warm-up step."""
-        return self.update_D(self.momentum, preconditioner_of(self.variance, correction, eps))
-
-    def squares(self, update: Tensor) -> Tensor:
-        """Sums of squares of x and of r over each parameter (n, 2) float64."""
-        pairs = [self.per_parameter(values.double().square(), "sum") for values in (self.x(), update)]
-        return torch.stack(pairs, dim=1)
-
-    def move(self, update: Tensor, trust: Tensor) -> None:
-        """X <- x - gamma c r, with the c (n,) of each parameter."""
-        moved = self.x() - self.scalars.values[LR] * (update * self.spread(trust))
-        self.flat.put(torch.where(self.variance == 0, self.x(), moved) if self.is_frozen else moved)
+    def _call(self, group: Group) -> dict[str, Any]:
+        return {
+            "params": self.flat.master,
+            "momentum": self.momentum,
+            "variance": self.variance,
+            "step": self.scalars,
+            "layers": self.layers,
+            "eps": group["eps"],
+            "params_copy": self.flat.params_copy,
+        }
 
     # --- freeze ---
 
@@ -89,12 +92,15 @@ class LambBucket(BufferBucket):
         self.fresh.copy_(beta2 * self.fresh + (1 - beta2) * (rebuilt * rebuilt))
         eps = self.frozen_with[0]
         frozen, fresh = (v.double().sqrt() + eps for v in (self.variance, self.fresh))
-        return self.per_parameter(torch.where(live_in(self.variance), frozen / fresh, 0.0), "max")
+        return self.layers.reduce(torch.where(live_in(self.variance), frozen / fresh, 0.0), "max")
 
-    def frozen_update(self) -> Tensor:
-        """R (D,) of a compressed step."""
-        eps, correction = self.frozen_with
-        return self.update_D(self.mean_momentum, preconditioner_of(self.variance, correction, eps))
+    def move(self) -> None:
+        """X <- x - gamma c-bar q r, with ``trust`` for c-bar q, where v is not 0."""
+        values, x, (eps, correction) = self.scalars.values, self.x(), self.frozen_with
+        preconditioner = preconditioner_of(self.variance, correction, eps)
+        update = preconditioner * (self.mean_momentum / values[MOMENTUM_CORRECTION]) + values[WEIGHT_DECAY] * x
+        moved = x - values[LR] * (update * self.layers.spread(self.trust))
+        self.flat.put(torch.where(self.variance == 0, x, moved))
 
     # --- what it knows ---
 

@@ -29,7 +29,7 @@ from torch.optim.optimizer import ParamsT
 
 from gpu_impl.kernels.state import F32, F64
 from gpu_impl.optimizer.bucket import Bucket, Group
-from gpu_impl.optimizer.buffer_bucket import average_of, gradient_of
+from gpu_impl.optimizer.buffer_bucket import gradient_of
 from gpu_impl.optimizer.lamb_bucket import LambBucket
 from gpu_impl.optimizer.numbers import Decision, over_shards
 from gpu_impl.optimizer.parcel import Parcel
@@ -168,23 +168,27 @@ def _lamb_step(run: Run, parcels: list[Parcel], decision: Decision, unscale: Ten
         return
     factor, squares_n2 = float(decision.factor), _table(run, 2)
     kept: list[tuple[Tensor, Tensor]] = []
-    updates: dict[int, Tensor] = {}
     for parcel in averaged(parcels, unscale):
         set_scalars(run, parcel, factor)
-        places = places_of(parcel, decision.absent)
-        for k, (numbers, group, bucket) in enumerate(_buckets_of([parcel])):
-            kept += bucket.saved(places.get(id(bucket), set()))
-            bucket.take_moments(group, average_of(parcel, k, factor))
-            updates[id(bucket)] = bucket.warm_up_update(group["eps"], _correction(run, group, bucket))
-            squares_n2[numbers] = bucket.squares(updates[id(bucket)]).to(run.device)
+        places, means = places_of(parcel, decision.absent), parcel.means()
+        kept += [pair for _, _, bucket in _buckets_of([parcel]) for pair in bucket.saved(places.get(id(bucket), set()))]
+        pairs = zip(_buckets_of([parcel]), means, strict=True)
+        key = [parcel.has_average, *((tuple(group["betas"]), group["eps"]) for group, _ in parcel.buckets)]
+        parcel.run("lamb_moments", key, lambda pairs=pairs: [one.moments_call(g, mean) for (_, g, one), mean in pairs])
+        for numbers, _, bucket in _buckets_of([parcel]):
+            squares_n2[numbers] = bucket.squares.to(run.device)
     squares_n2 = over_shards(run, run.collectives.table(squares_n2.flatten())[0]).view(-1, 2)
     trust_n = torch.tensor([_trust(run, x, r) for x, r in squares_n2.tolist()], dtype=F32)
     decay = run.settings.trust_decay  # pyright: ignore[reportAttributeAccessIssue] - LambSettings
     taking_part = _numbers_in(run, frozen=False, absent=decision.absent)
     mean_n = run.numbers("trust_mean")
     mean_n[taking_part] = (decay * mean_n.to(F32) + (1 - decay) * trust_n.to(run.device)).to(F64)[taking_part]
-    for numbers, _, bucket in _buckets_of(parcels):
-        bucket.move(updates.pop(id(bucket)), trust_n[numbers].to(bucket.momentum.device))
+    for parcel in parcels:
+        ours = list(_buckets_of([parcel]))
+        for numbers, _, bucket in ours:
+            bucket.trust.copy_(trust_n[numbers])
+        key = [group["eps"] for group, _ in parcel.buckets]
+        parcel.run("lamb_move", key, lambda ours=ours: [bucket.move_call(group) for _, group, bucket in ours])
     for target, values in kept:
         target.copy_(values)
     for parcel in parcels:
@@ -216,7 +220,8 @@ def _compressed_step(run: Run, parcels: list[Parcel], factor: float, absent: fro
     run.numbers("last_ratio")[taking_part] = ratio_n.to(F32).to(F64)[taking_part]
     trust_n = run.numbers("trust_mean").to(F32) * run.numbers("last_ratio").to(F32)
     for numbers, _, bucket in _buckets_of(parcels):
-        bucket.move(bucket.frozen_update(), trust_n[numbers].to(bucket.momentum.device))
+        bucket.trust.copy_(trust_n[numbers])
+        bucket.move()
     for parcel in parcels:
         parcel.publish()
 
@@ -226,7 +231,7 @@ def _set_layer_scales(run: Run) -> None:
     parcels = [parcel for parcel in run.parcels if parcel.is_frozen]
     sums_n2 = _table(run, 2)
     for numbers, _, bucket in _buckets_of(parcels):
-        squares = bucket.per_parameter(bucket.mean_momentum.double().square(), "sum")
+        squares = bucket.layers.reduce(bucket.mean_momentum.double().square(), "sum")
         sizes = torch.tensor([bucket.flat.view_of(bucket.flat.master, k).numel() for k in range(len(numbers))])
         sums_n2[numbers] = torch.stack([squares, sizes.to(squares)], dim=1).to(run.device)
     sums_n2 = over_shards(run, run.collectives.table(sums_n2.flatten())[0]).view(-1, 2)
@@ -248,11 +253,6 @@ def _table(run: Run, columns: int) -> Tensor:
     """Zeros, a row for every parameter of the run (n, columns) float64."""
     n = sum(len(group["params"]) for group in run.groups)
     return torch.zeros(n, columns, dtype=F64, device=run.device)
-
-
-def _correction(run: Run, group: Group, bucket: LambBucket) -> float:
-    """1 - beta2^t of the step to come; 1 without bias correction."""
-    return 1 - group["betas"][1] ** (run.steps + 1 - bucket.began) if run.settings.bias_correction else 1.0
 
 
 def _trust(run: Run, x_square: float, r_square: float) -> float:

@@ -167,7 +167,8 @@ class ZeroOneAdam(SteppingOptimizer):
         adam_step(run, [parcel for parcel in run.parcels if not parcel.freezes], decision, unscale)
         for parcel in ours:
             for _, bucket in _buckets_of(parcel):
-                bucket.settle()
+                if settings.meets(t) or bucket.is_loaded:  # else the kernel looks
+                    bucket.settle()
         leave_out(ours, decision.absent)
         for parcel in averaged(ours, unscale) if settings.refreshes(t) else ():
             for k, (group, bucket) in enumerate(_buckets_of(parcel)):
@@ -179,15 +180,10 @@ class ZeroOneAdam(SteppingOptimizer):
         gammas = [float(ours_n[number].group["lr"]) for number in present]
         rate_n[present] += torch.tensor(gammas, dtype=F64, device=rate_n.device)
 
-        def accumulate(parcel: Parcel) -> None:
+        def close(parcel: Parcel) -> None:
+            set_scalars(run, parcel, 1.0)
             for k, (group, bucket) in enumerate(_buckets_of(parcel)):
                 bucket.accumulate(group, gradient_of(parcel, k, own))
-
-        def close(parcel: Parcel) -> None:
-            accumulate(parcel)
-            set_scalars(run, parcel, 1.0)
-            for _, bucket in _buckets_of(parcel):
-                bucket.close()
 
         if settings.meets(t):
             for parcel in exchanged(run, ours, close):
@@ -200,11 +196,20 @@ class ZeroOneAdam(SteppingOptimizer):
             rate_n[present] = 0.0
         else:
             for parcel in ours:
-                accumulate(parcel)
-                for group, bucket in _buckets_of(parcel):
-                    bucket.walk(group, floor)
-                parcel.publish()
+                set_scalars(run, parcel, own)
+                _walk(parcel, floor)
         count_step(run)
+
+
+def _walk(parcel: Parcel, variance_floor: float) -> None:
+    """A step in which nobody is met."""
+    buckets = list(_buckets_of(parcel))
+    for _, bucket in buckets:
+        bucket.part(variance_floor)
+    key = [(group["betas"][0], group["eps"], bucket.met.data_ptr()) for group, bucket in buckets]
+    grads = parcel.gradients
+    parcel.run("walk", key, lambda: [one.walk_call(group, grads.of(k)) for k, (group, one) in enumerate(buckets)])
+    parcel.publish()
 
 
 def _buckets_of(parcel: Parcel) -> Iterable[tuple[Group, ZeroOneBucket]]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from gpu_impl.kernels.arithmetic import preconditioner_of
 from gpu_impl.kernels.flat_buffer import flat_buffer
 from gpu_impl.kernels.marks import floor_of, is_marked, live_in
+from gpu_impl.kernels.pieces import Gradient
 from gpu_impl.kernels.state import F32, F64
 from gpu_impl.kernels.torch_ import decode
 from gpu_impl.optimizer.bucket import Group
@@ -27,6 +28,7 @@ class ZeroOneBucket(BufferBucket):
         is_home: whether the model holds x all the same, for a while.
         is_loaded: whether nothing has been done since a load.
         last_rate: Gamma of the last meeting for each parameter (n,) float64; 0 of one that was not there.
+        floor: kappa times the mean of live v (1,) float32.
         loaded: after a load u-bar / Gamma of the last meeting (D,), whose message is gone.
     """
 
@@ -39,7 +41,7 @@ class ZeroOneBucket(BufferBucket):
         self.met, self.walked, self.own = flat_buffer(0), flat_buffer(0), flat_buffer(0)
         self.is_parted = self.is_home = self.is_loaded = False
         self.loaded: Tensor | None = None
-        self._floor: Tensor | None = None
+        self.floor, self._has_floor = torch.zeros(1, dtype=F32, device=device), False
         if self.freezes:
             self.own = flat_buffer(self.flat.dim, F32, device)
             self.begin_exchange()
@@ -50,34 +52,45 @@ class ZeroOneBucket(BufferBucket):
         """V <- beta2 v + (1-beta2) g-bar^2 with the average (D,); what is live may change by that."""
         beta2 = group["betas"][1]
         self.variance.copy_(beta2 * self.variance + (1 - beta2) * (mean * mean))
-        self._floor = None
+        self._has_floor = False
         live = live_in(self.variance)
         if not torch.equal(live, ~is_marked(self.momentum)):
             self.mark(live)
 
     def accumulate(self, group: Group, grad: Tensor) -> None:
-        """M_i and u_i along this worker's gradient (D,)."""
+        """M_i and u_i along this worker's gradient (D,), before a meeting: 0 where nothing is sent."""
         beta1, gamma = group["betas"][0], float(group["lr"])
         self.note_ignored(grad)
         self.own.copy_(beta1 * self.own + (1 - beta1) * grad)
-        self.buffer.copy_(self.buffer + gamma * self.own)
+        self.buffer.copy_(torch.where(is_marked(self.momentum), 0.0, self.buffer + gamma * self.own))
 
-    def close(self) -> None:
-        """U_i is what is averaged: 0 where nothing is sent."""
-        self.buffer.masked_fill_(is_marked(self.momentum), 0.0)
-
-    def walk(self, group: Group, variance_floor: float) -> None:
-        """A step in which nobody is met: x_i <- x_i - gamma (P m_i + lambda x)."""
+    def part(self, variance_floor: float) -> None:
+        """The workers part, if they have not, by a step in which nobody is met."""
+        self.find_floor(variance_floor)
         if not self.is_parted:
             if not self.met.shape[0]:
                 self.met, self.walked = (flat_buffer(self.flat.dim, F32, self.own.device) for _ in range(2))
             self.met.copy_(self.x())
             self.walked.zero_()
             self.is_parted = True
-        step = self.preconditioner(group, variance_floor) * self.own + group["weight_decay"] * self.met
-        walked = self.walked + float(group["lr"]) * step
-        self.walked.copy_(torch.where(is_marked(self.momentum), 0.0, walked))
-        self.flat.put(self.met - self.walked)
+
+    def walk_call(self, group: Group, grad: Gradient) -> dict[str, Any]:
+        """Arguments of such a step, along this worker's gradient."""
+        return {
+            "params": self.flat.master,
+            "met": self.met,
+            "walked": self.walked,
+            "momentum": self.own,
+            "accumulated": self.buffer,
+            "variance": self.variance,
+            "grad": grad,
+            "step": self.scalars,
+            "ignored": self.worker.ignored,
+            "floor": self.floor,
+            "beta1": group["betas"][0],
+            "eps": group["eps"],
+            "params_copy": self.flat.params_copy,
+        }
 
     def meet(self, group: Group, variance_floor: float, rate: Tensor) -> None:
         """U-bar is there: m_i, x_i and x follow from it, and from Gamma (n,)."""
@@ -97,11 +110,16 @@ class ZeroOneBucket(BufferBucket):
             self.met.copy_(moved)
             self.walked.zero_()
 
+    def find_floor(self, variance_floor: float) -> None:
+        """``floor`` for v as it is."""
+        if not self._has_floor:
+            self.floor.copy_(floor_of(self.variance, variance_floor))
+            self._has_floor = True
+
     def preconditioner(self, group: Group, variance_floor: float) -> Tensor:
         """P (D,) with the floor [C7]; 0 where nothing moves [C6]."""
-        if self._floor is None:
-            self._floor = floor_of(self.variance, variance_floor)
-        found = preconditioner_of(torch.maximum(self.variance, self._floor), 1.0, group["eps"])
+        self.find_floor(variance_floor)
+        found = preconditioner_of(torch.maximum(self.variance, self.floor), 1.0, group["eps"])
         return torch.where(live_in(self.variance), found, 0.0)
 
     def freeze(self, group: Group, variance_floor: float, variance_correction: float, *, loaded: bool = False) -> None:
@@ -153,7 +171,7 @@ class ZeroOneBucket(BufferBucket):
     def pause(self, absent: set[int]) -> None:
         if absent != set(self.paused):
             super().pause(absent)
-            self._floor = None
+            self._has_floor = False
             self.settle()
 
     # --- what it knows ---
@@ -193,7 +211,7 @@ class ZeroOneBucket(BufferBucket):
         if not self.freezes:
             self.momentum.copy_(found["exp_avg"])
             return
-        self._floor, self.loaded = None, found["exp_avg"]
+        self._has_floor, self.loaded = False, found["exp_avg"]
         self.set_errors(found, live_in(self.variance))
         self.own.copy_(found["momentum"])
         self.buffer.copy_(found["accumulated"])

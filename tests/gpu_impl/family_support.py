@@ -49,7 +49,8 @@ def layers(x_D):
 
 def made(name, x_D, hyper, dtype=torch.float32):
     params = [nn.Parameter(torch.from_numpy(part.copy()).to(dtype)) for part in layers(x_D)]
-    return params, getattr(gpu_impl, name)(params, **{"lr": 1e-2, "bucket_elements": ONE_BUCKET, **hyper})
+    hyper = {"lr": 1e-2, "bucket_elements": ONE_BUCKET, "beta2": 0.999, **hyper}
+    return params, getattr(gpu_impl, name)(params, betas=(0.9, hyper.pop("beta2")), **hyper)
 
 
 def step(params, optimizer, grad_D):

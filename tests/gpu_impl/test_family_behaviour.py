@@ -283,6 +283,14 @@ def test_arguments():
         ZeroOneAdam([{"params": [param], "local_limit": 3}], freeze_step=3)
 
 
+def test_adams_state_is_not_enough():
+    param = nn.Parameter(torch.ones(3))
+    adam = torch.optim.Adam([param])
+    for make in (OneBitLamb, ZeroOneAdam):
+        with pytest.raises(ValueError, match=f"warm_start is for OneBitAdam, and this is a {make.__name__}"):
+            gpu_impl.warm_start(make([param], freeze_step=3), adam.state_dict())
+
+
 def test_the_front_door():
     assert (onebit.OneBitLamb, onebit.ZeroOneAdam) == (OneBitLamb, ZeroOneAdam)
 

@@ -62,8 +62,8 @@ def test_a_run_is_the_reference_bitwise(kind, n, backend):
     """With three workers the sums of a warm-up are exact in any order, so there it agrees as well."""
     grads_TND = spoiled(noise(n, STEPS, dyadic=n == 3))
     options = [{"weight_decay": 0.01}, {"scale": "l1", "variance_floor": 0.0, "scale_block": 16}]
-    if kind is LAMB:
-        options[1]["bias_correction"] = True
+    if kind is LAMB:  # with a short memory q runs into its limits
+        options[1] |= {"bias_correction": True, "beta2": 0.5}
     for more in options:
         snaps, states, reference = run_both(kind, n, grads_TND, backend=backend, **more)
         for t, (parts, state) in enumerate(zip(snaps, states, strict=True)):

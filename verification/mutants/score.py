@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import combinations
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from onebit_files import counted
 from verification.mutants.conditional import conditional
-from verification.mutants.families import Bug, all_bugs
-from verification.mutants.triggers import SPLITS, Trigger, both
+from verification.mutants.families import Bug, all_bugs, named
+from verification.mutants.triggers import ALWAYS, SPLITS, Trigger, both
 from verification.relation.checkpoint import same_state
 from verification.relation.finding import Misbehaved, Unsupported
 from verification.search.cases import Case, CollectiveCase
@@ -91,16 +92,24 @@ def population(split: str) -> tuple[Mutant, ...]:
     )
 
 
-def sample(split: str, count: int, seed: int) -> list[Mutant]:
-    """``count`` mutants at random, half of them with one trigger and half with a pair, and as many of every bug."""
+def sample(split: str, count: int, seed: int, only: Collection[str] = ()) -> list[Mutant]:
+    """``count`` mutants at random, half of them with one trigger and half with a pair, and as many of every bug.
+
+    With ``only`` those of these bugs (``families.named``), and first each of them without a condition.
+    """
     rng = np.random.default_rng(seed)
     everything = population(split)
+    chosen: list[Mutant] = []
+    if only:
+        bugs = named(only)
+        chosen = [Mutant(bug, ALWAYS, level) for bug in bugs for level in ALWAYS.levels if bug.suits(level)]
+        everything = [mutant for mutant in everything if mutant.bug in bugs and mutant.trigger is not ALWAYS]
+    count = min(count, len(chosen) + len(everything))
     groups: dict[tuple[str, bool], list[Mutant]] = {}
     for mutant in everything:
         groups.setdefault((mutant.bug.id, ", and " in mutant.trigger.name), []).append(mutant)
-    chosen: list[Mutant] = []
     keys = sorted(groups)
-    while len(chosen) < min(count, len(everything)):
+    while len(chosen) < count:
         chosen += [groups[keys[at]][rng.integers(len(groups[keys[at]]))] for at in rng.permutation(len(keys))]
     return chosen[:count]
 
@@ -212,18 +221,20 @@ def _meets(level: Any, wanted: Any) -> bool:
     return level == wanted
 
 
-def _rows(split: str, count: int, seed: int, profile: str, part: slice) -> list[Row]:
-    return [row_of(mutant, profile) for mutant in sample(split, count, seed)[part]]
+def _rows(split: str, count: int, seed: int, only: Collection[str], profile: str, part: slice) -> list[Row]:
+    return [row_of(mutant, profile) for mutant in sample(split, count, seed, only)[part]]
 
 
-def campaign(split: str, count: int, seed: int, *, profile: str = "quick", jobs: int = -1) -> Iterator[Row]:
+def campaign(
+    split: str, count: int, seed: int, only: Collection[str] = (), *, profile: str = "quick", jobs: int = -1
+) -> Iterator[Row]:
     """Rows of a sample as they are finished."""
     if jobs == 1:
-        yield from (row_of(mutant, profile) for mutant in sample(split, count, seed))
+        yield from (row_of(mutant, profile) for mutant in sample(split, count, seed, only))
         return
     parts = [slice(first, first + 4) for first in range(0, count, 4)]
     run: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for rows in run(delayed(_rows)(split, count, seed, profile, part) for part in parts):
+    for rows in run(delayed(_rows)(split, count, seed, only, profile, part) for part in parts):
         yield from rows
 
 
@@ -252,10 +263,10 @@ class Score:
         """``490 of 500 killed, 98.0 %, 95 % interval 96.4 % to 98.9 %``."""
         low, high = wilson(self.killed, len(self.counted))
         share = 100 * self.killed / max(1, len(self.counted))
-        same = len(self.rows) - len(self.counted)
+        same, mutants = len(self.rows) - len(self.counted), counted(len(self.counted), "mutant")
         return (
-            f"{self.killed} of {len(self.counted)} mutants killed, {share:.1f} %, 95 % interval {100 * low:.1f} % to "
-            f"{100 * high:.1f} %; {same} more never differed from the correct class on {WITNESSES} cases made for them"
+            f"{self.killed} of {mutants} killed, {share:.1f} %, 95 % interval {100 * low:.1f} % to "
+            f"{100 * high:.1f} %; {same} more never differed from the correct class on {WITNESSES} cases made for each"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from theory import rounding
-from verification.protocol import ARRAYS, Array, PublishedHyper, Snapshot, Traits
+from verification.protocol import ARRAYS, Array, PublishedHyper, Scale, Snapshot, Traits
+from verification.relation.advice import advice
 from verification.relation.claims import equal, near
 from verification.relation.compression import CLAUSES as ROUND_CLAUSES
 from verification.relation.compression import CompressionRound, judge
-from verification.relation.finding import Finding, NotJudged
+from verification.relation.finding import Finding, NotJudged, explained
 from verification.relation.preconditioner import Preconditioner, update_step_tolerance
 from verification.relation.tolerances import combined, floor_bounds
 
@@ -77,8 +78,9 @@ class StepRelation:
     def findings(self, judged: set[str] | None = None) -> list[Finding]:
         """What does not hold; each names the step. ``judged`` collects the clauses that had something to say."""
         found = self._found(set() if judged is None else judged)
-        advice = self._advice() if found else ""
-        return [replace(one, message=f"step {self.t}: {one.message}{advice}") for one in found]
+        arrays = {f"after.{name}": getattr(self.after, name) for name in ARRAYS}
+        said = explained(found, arrays, self._advice() if found else "")
+        return [replace(one, message=f"step {self.t}: {one.message}") for one in said]
 
     def _found(self, judged: set[str]) -> list[Finding]:
         found = judge(self, STAGES[self.stage], judged)
@@ -105,12 +107,18 @@ class StepRelation:
         """What to declare, for each declaration that explains the numbers."""
         if self.stage in ("skipped", "left out"):
             return ""
-        advice = ""
+        told = ""
         for name, value, what in DECLARATIONS:
             other = replace(self, traits=replace(self.traits, **{name: value}))
             if getattr(self.traits, name) != value and not other._found(set()):
-                advice += f'; {name} = "{value}" explains it: declare that {what}'
-        return advice
+                told += f'; {name} = "{value}" explains it: declare that {what}'
+        if self.stage == "warm-up":
+            return told
+        return told + advice(self.hyper.scale, self.traits, self._holds)
+
+    def _holds(self, scale: Scale, traits: Traits) -> bool:
+        """Whether nothing is found with another scale and other chunks."""
+        return not replace(self, hyper=replace(self.hyper, scale=scale), traits=traits)._found(set())
 
     def skip(self) -> Iterator[Finding]:
         """NaN or Inf on any worker: nothing changes, on any worker [C8]."""

@@ -16,7 +16,7 @@ from theory import rounding
 from verification.protocol import ARRAYS, Array, Snapshot
 from verification.relation.checkpoint import resized, same_state
 from verification.relation.compression import CompressionRound, collective_round
-from verification.relation.finding import Finding, Misbehaved
+from verification.relation.finding import Finding, Misbehaved, not_finite
 from verification.relation.step import StepRelation, same_bits
 from verification.search.cases import Call, Case, CollectiveCase, OptimizerCase, kind, workers_after
 from verification.search.driver import Driver
@@ -149,11 +149,12 @@ def _optimizer(driver: Driver, case: OptimizerCase, judged: set[str]) -> Iterato
     for place, move in enumerate(follow(driver, case, DISTURBANCES)):
         findings = list(move.findings)
         if move.before is not None and move.after is not None:
-            if _finite(move.before):  # what rounds nowhere was made for a run that is right up to here
+            if not (where := not_finite({name: getattr(move.before, name) for name in ARRAYS})):
+                # what rounds nowhere was made for a run that is right up to here
                 findings += _transition(driver, replace(case, exact=case.exact and not found), move, judged)
             elif not found:
-                where = f"before step {move.before.step + 1}"
-                findings.append(Finding("protocol", "raises", f"{where} the state holds NaN or Inf"))
+                text = f"before step {move.before.step + 1} {', '.join(where.values())}"
+                findings.append(Finding("protocol", "raises", text))
         found |= bool(findings)
         yield from (replace(one, place=place) for one in findings)
         end = move.after
@@ -167,10 +168,6 @@ def _optimizer(driver: Driver, case: OptimizerCase, judged: set[str]) -> Iterato
 def findings(under_test: type, case: Case) -> list[Finding]:
     """What ``case`` finds in the class; the same relation and tolerances as those of ``onebit verify``."""
     return list(check(Driver(under_test), case, set()))
-
-
-def _finite(state: Snapshot) -> bool:
-    return all(np.isfinite(getattr(state, name)).all() for name in ARRAYS)
 
 
 def _events(case: OptimizerCase) -> list[str]:
