@@ -18,7 +18,7 @@ from theory.limit import SECONDS, processor_time
 from theory.theorem import Example, Rank, Theorem, run_checks
 from theory.witness import contradictions
 
-LAWS = {*(f"L{number}" for number in range(1, 11)), *(f"C{number}" for number in range(1, 15))}
+LAWS = {*(f"L{number}" for number in range(1, 11)), *(f"C{number}" for number in range(1, 16))}
 """Laws and conventions of docs/algorithm.md."""
 ROUNDING = 2.0**-40
 """Examples and bounds are evaluated in float64, in far fewer than 2^12 operations each."""

@@ -174,14 +174,14 @@ def check_arguments(call: str, optimizer: Any, model: Any) -> None:
 
 
 def everyone_of(optimizer: OneBitOptimizer, model: nn.Module | None, call: str) -> Collectives:
-    """All who save together, once they have come: the workers, and with a sharded model those of all shards.
+    """All who save together, once they have come: the workers; with a sharded model, or in nodes, all processes.
 
     Raises:
         WorkersDisagreeError: another worker calls something else, or does not give the model.
     """
     occasion = f"{call} without a model" if model is None else call
     optimizer.meet(occasion)
-    if not shard_of(optimizer.param_groups):
+    if not shard_of(optimizer.param_groups) and optimizer.collectives.inside is None:
         return optimizer.collectives
     everyone = Collectives()
     everyone.where = f" of {occasion}"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.device_mesh import DeviceMesh
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_impl.netlab.layers import Layers
@@ -126,6 +127,12 @@ def block_scales(model: Layers, group: Group) -> Training:
     return _one_bit(model, group, scale_block=SCALE_BLOCK)
 
 
+def in_nodes(model: Layers, mesh: DeviceMesh, freeze_step: int = FREEZE_STEP) -> Training:
+    """1-bit Adam as published between nodes, full precision inside [C15]; the mesh is (nodes, workers of a node)."""
+    between, inside = mesh["between"].get_group(), mesh["inside"].get_group()
+    return _one_bit(model, between, freeze_step=freeze_step, node_group=inside)
+
+
 def ddp_hook(model: Layers, group: Group) -> Training:
     """1-bit Adam as published, in DDP's communication hook."""
     optimizer = HookedOneBitAdam(model.parameters(), lr=LR, freeze_step=FREEZE_STEP, process_group=group)
@@ -165,3 +172,8 @@ CONTESTANTS: dict[str, Contestant] = {
     "1-bit-hook": Contestant("1-bit Adam, DDP hook", 1, ddp_hook),
 }
 """In the order of the tables."""
+IN_NODES: dict[str, Callable[[Layers, DeviceMesh], Training]] = {
+    "warm-up-nodes": lambda model, mesh: in_nodes(model, mesh, NEVER),
+    "1-bit-nodes": in_nodes,
+}
+"""Those that know of nodes."""

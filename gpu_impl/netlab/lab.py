@@ -15,7 +15,7 @@ from gpu_impl.netlab.network import CONGESTION, Network
 
 @contextmanager
 def lab(
-    n_workers: int, *, timeout: float = 600.0, congestion: str = CONGESTION
+    n_workers: int, *, timeout: float = 600.0, congestion: str = CONGESTION, node_size: int = 1
 ) -> Iterator[tuple[Network, WorkerPool]]:
     """Hosts and their workers; all of it is gone when the block ends, after Ctrl-C and SIGTERM too.
 
@@ -25,13 +25,14 @@ def lab(
         n_workers: N.
         timeout: seconds that a call of the workers may take.
         congestion: how TCP finds its rate.
+        node_size: workers of a node, whose links to one another are not limited; 1: there are no nodes.
 
     Raises:
         LabError: it can't be built here.
     """
     with ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _as_interrupt))
-        network = stack.enter_context(Network(n_workers, congestion))
+        network = stack.enter_context(Network(n_workers, congestion, node_size))
         pool = stack.enter_context(WorkerPool(n_workers, timeout=timeout, entering=partial(enter, network.hosts)))
         yield network, pool
 

@@ -7,6 +7,13 @@ r"""Hosts on a switch: namespaces, each with one link to a bridge in a namespace
 A token bucket (``tbf``) at eth0 limits what a host sends, one at its port what it receives. Added latency (``netem``)
 is at the ports: once on the way from any host to any other. Hosts know each other's addresses from the start and speak
 IPv4 alone, so that nothing but what the workers send is on the links.
+
+Hosts may be in nodes: those of a node share a bridge, whose one link to the switch is the limited one. Inside a node
+links are as fast as the machine.
+
+    host 0 --- [port0]\                    a token bucket at up0 limits what a node sends, all its hosts together,
+                       node0 [up0] --- [down0] bridge0      and one at down0 what it receives
+    host 1 --- [port1]/
 """
 
 from __future__ import annotations
@@ -39,6 +46,7 @@ class Network:
     Args:
         n_hosts: N, 1 to 254.
         congestion: how TCP finds its rate: "reno", which all kernels have, or what this one has besides.
+        node_size: hosts of a node, which divides N; 1: there are no nodes.
 
     Attributes:
         hosts: names of their namespaces.
@@ -47,48 +55,57 @@ class Network:
         LabError: it can't be built here; the message says what is missing.
     """
 
-    def __init__(self, n_hosts: int, congestion: str = CONGESTION) -> None:
+    def __init__(self, n_hosts: int, congestion: str = CONGESTION, node_size: int = 1) -> None:
         if reason := what_is_missing():
             raise LabError(reason)
         remove_leftovers()
         self._namespaces = Namespaces(["switch", *(f"host{k}" for k in range(n_hosts))])
         self.switch, *self.hosts = self._namespaces.names
         self._limited = False
+        self._nodes = range(n_hosts // node_size if node_size > 1 else 0)
+        self._outgoing = [(host, INTERFACE) for host in self.hosts]
+        self._incoming = [(self.switch, f"port{k}") for k in range(n_hosts)]
+        if self._nodes:
+            self._outgoing = [(self.switch, f"up{j}") for j in self._nodes]
+            self._incoming = [(self.switch, f"down{j}") for j in self._nodes]
         try:
-            self._link(congestion)
+            self._link(congestion, node_size)
         except BaseException:
             self.close()
             raise
 
-    def _link(self, congestion: str) -> None:
+    def _link(self, congestion: str, node_size: int) -> None:
         everyone = range(len(self.hosts))
-        lines = ["link add bridge0 type bridge", "link set bridge0 addrgenmode none up"]
+        lines = ["link add bridge0 type bridge", *_up("bridge0")]
+        for j in self._nodes:
+            lines += [f"link add node{j} type bridge", *_up(f"node{j}"), f"link add up{j} type veth peer name down{j}"]
+            lines += [*_up(f"up{j}", f"node{j}"), *_up(f"down{j}", "bridge0")]
         for k, host in enumerate(self.hosts):
             lines.append(f"link add port{k} type veth peer name {INTERFACE} address {_hardware(k)} netns {host}")
-            lines.append(f"link set port{k} mtu {MTU} gso_max_size {OFFLOAD} master bridge0 addrgenmode none up")
+            bridge = f"node{k // node_size}" if self._nodes else "bridge0"
+            lines += _up(f"port{k}", bridge)
         ip(self.switch, *lines)
         for k, host in enumerate(self.hosts):
             ip(
                 host,
                 "link set lo up",
-                f"link set {INTERFACE} mtu {MTU} gso_max_size {OFFLOAD} addrgenmode none up",
+                *_up(INTERFACE),
                 f"address add {_address(k)}/24 dev {INTERFACE} noprefixroute",
                 f"route add {SUBNET} dev {INTERFACE} congctl {congestion}",
                 *(f"neighbour add {_address(j)} lladdr {_hardware(j)} dev {INTERFACE}" for j in everyone if j != k),
             )
 
     def limit(self, bandwidth: float | None, latency: float = 0.0) -> None:
-        """Set all links, both ways.
+        """Set all links, both ways; of nodes, those between them.
 
         Args:
             bandwidth: bit/s of Ethernet frames; None takes the limit away.
-            latency: seconds that a frame takes longer from any host to any other.
+            latency: seconds that a frame takes longer from any host, or node, to any other.
 
         Raises:
             LabError: the kernel lacks what it takes.
         """
-        ends = [(host, INTERFACE, 0.0) for host in self.hosts]
-        ends += [(self.switch, f"port{k}", latency) for k in range(len(self.hosts))]
+        ends = [(*end, 0.0) for end in self._outgoing] + [(*end, latency) for end in self._incoming]
         for namespace, interface, delay in ends:
             lines = [f"qdisc del dev {interface} root"] if self._limited else []
             if bandwidth is not None:
@@ -105,12 +122,12 @@ class Network:
         self._limited = bandwidth is not None or latency > 0
 
     def sent(self) -> list[Sent]:
-        """What each host has sent since the limits were set."""
-        return [sent_by(host, INTERFACE) for host in self.hosts]
+        """What each host, or node, has sent since the limits were set."""
+        return [sent_by(*end) for end in self._outgoing]
 
     def drops(self) -> int:
         """Frames that the switch's queues have dropped since the limits were set."""
-        return total(sent_by(self.switch, f"port{k}") for k in range(len(self.hosts))).drops
+        return total(sent_by(*end) for end in self._incoming).drops
 
     def close(self) -> None:
         """Remove every namespace, and with it links, limits and processes. Safe to call twice."""
@@ -121,6 +138,15 @@ class Network:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _up(interface: str, bridge: str = "") -> list[str]:
+    """Switch it on, at a bridge or not, without an address of IPv6, for it would ask whether others have that."""
+    place = f" master {bridge}" if bridge else ""
+    return [
+        f"link set {interface} mtu {MTU} gso_max_size {OFFLOAD}{place} addrgenmode none",
+        f"link set {interface} up",
+    ]
 
 
 def _address(k: int) -> str:

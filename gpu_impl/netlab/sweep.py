@@ -53,7 +53,7 @@ def sweep(plan: Plan, report: Report) -> Iterator[Point]:
                     network.limit(bandwidth, latency)
                     apart = _Apart(pool)
                     apart.measure()
-                    times, cpu, sent, drops = _steps(network, pool, plan.seconds)
+                    times, cpu, sent, drops = steps_on_links(network, pool, plan.seconds)
                     exchange = _exchange(network, pool, len(times))
                     apart.measure()
                     yield Point(
@@ -97,7 +97,7 @@ class _Apart:
             times += [max(one.ended[0] - one.began for one in row) for row in together]
 
 
-def _steps(network: Network, pool: WorkerPool, seconds: float) -> tuple[list[float], float, Sent, int]:
+def steps_on_links(network: Network, pool: WorkerPool, seconds: float) -> tuple[list[float], float, Sent, int]:
     """Seconds of each step, processor seconds of one, all that was sent in all of them, frames dropped."""
     first, _, _ = _counted(network, pool, worker.NETWORK, 1)
     n_steps = min(MOST, max(FEWEST, round(seconds / first[0])))

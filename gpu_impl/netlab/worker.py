@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from time import perf_counter, process_time
 
 from torch import distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from gpu_impl.netlab.collective import Collective
-from gpu_impl.netlab.contestants import CONTESTANTS, PREPARATION, Training, alone
+from gpu_impl.netlab.contestants import CONTESTANTS, IN_NODES, PREPARATION, Training, alone
 from gpu_impl.netlab.layers import Layers
 from gpu_impl.netlab.silent_group import NAME, SilentGroup
 
@@ -43,6 +44,7 @@ class Steps:
 
 _held: dict[str, Callable[[], None]] = {}
 _silent: list[SilentGroup] = []
+_meshes: list[DeviceMesh] = []
 
 
 def ready() -> None:
@@ -72,6 +74,28 @@ def prepare(name: str, n_parameters: int, batch: int) -> tuple[int, list[Collect
 
     _held[EXCHANGE] = exchange
     return model.n_parameters, silent.calls.copy()
+
+
+def prepare_in_nodes(name: str, n_parameters: int, batch: int, node_size: int) -> int:
+    """Take up a contestant on two tiers of links, on the network alone; D."""
+    _held.clear()
+    gc.collect()
+    model = Layers(n_parameters)
+    if name in IN_NODES:
+        if not _meshes:
+            shape = dist.get_world_size() // node_size, node_size
+            _meshes.append(init_device_mesh("cpu", shape, mesh_dim_names=("between", "inside")))
+        training = IN_NODES[name](model, _meshes[0])
+    else:
+        group = dist.group.WORLD
+        assert group is not None
+        training = CONTESTANTS[name].build(model, group)
+    _held[NETWORK] = _steps_of(training, batch)
+    _held[ALONE] = _steps_of(alone(Layers(n_parameters)), batch)
+    for step in _held.values():
+        for _ in range(PREPARATION):
+            step()
+    return model.n_parameters
 
 
 def steps(which: str, n_steps: int) -> Steps:

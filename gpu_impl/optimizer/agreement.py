@@ -47,7 +47,7 @@ def meet(run: Run, occasion: str) -> None:
         WorkersDisagreeError: another worker is about to do something else.
     """
     run.collectives.where = f" of {occasion}"
-    if run.collectives.size > 1:
+    if run.collectives.n_workers > 1:
         counted = run.collectives.bytes_sent
         run.collectives.table(torch.tensor([0.0, ASKS, 0.0], dtype=torch.float64, device=run.device))
         run.collectives.bytes_sent = counted  # of steps
@@ -124,6 +124,7 @@ def facts_of(run: Run) -> dict[str, Any]:
     """What the workers of a run must agree on, in the order in which it is told."""
     kernels = sorted({bucket.backend.name for _, bucket in run.pairs()})  # "auto" may find others elsewhere
     facts: dict[str, Any] = {NUMBER: run.number, "the kernels": kernels, **vars(run.settings)}
+    facts["the number of workers of a node"] = run.collectives.n_workers // run.collectives.size
     joined = {id(param) for content in run.contents for param in content.params}
     facts["the number of parameter groups"] = len(run.groups)
     for k, group in enumerate(run.groups):

@@ -42,6 +42,7 @@ class OneBitOptimizer(Optimizer, Joinable):
         settings: what holds for all groups.
         backend: kernels: "auto", "cpu", "triton" or "torch".
         process_group: the workers that average; None is the default group, or one worker without a group.
+        node_group: the workers of this node [C15].
 
     Attributes:
         run: what it knows.
@@ -60,15 +61,22 @@ class OneBitOptimizer(Optimizer, Joinable):
         settings: Settings,
         backend: str,
         process_group: dist.ProcessGroup | None,
+        node_group: dist.ProcessGroup | None = None,
     ) -> None:
-        check_surroundings(backend, process_group)
-        self._begin(settings, backend, process_group)
+        check_surroundings(backend, process_group, node_group)
+        self._begin(settings, backend, process_group, node_group)
         Joinable.__init__(self)
         Optimizer.__init__(self, params, defaults)
         self.run.take_number()
 
-    def _begin(self, settings: Settings, backend: str, process_group: dist.ProcessGroup | None) -> None:
-        self.run = Run(settings, backend, process_group, self.bucket)
+    def _begin(
+        self,
+        settings: Settings,
+        backend: str,
+        process_group: dist.ProcessGroup | None,
+        node_group: dist.ProcessGroup | None = None,
+    ) -> None:
+        self.run = Run(settings, backend, process_group, self.bucket, node_group)
         self._numbers, self._clipping, self._agreed = Numbers(), ClippingWatch(), False
         self._looked = (-1, -1)
 
@@ -111,7 +119,7 @@ class OneBitOptimizer(Optimizer, Joinable):
             self._looked = seen
         if not self._agreed:
             self._clipping.watch(param for param in all_params(run) if param.requires_grad)
-            run.shards = shard_groups(self.param_groups, run.process_group)
+            run.shards = shard_groups(self.param_groups, run.process_group, run.node_group)
 
     def meet(self, occasion: str) -> None:
         """Wait for all workers before they do together what is no step, such as to save.
@@ -265,7 +273,13 @@ class OneBitOptimizer(Optimizer, Joinable):
     # --- torch.distributed.algorithms.Join: workers with fewer batches take part without a gradient ---
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What a worker does that has no more batches: its gradient is 0, the mean still is over all workers."""
+        """What a worker does that has no more batches: its gradient is 0, the mean still is over all workers.
+
+        Raises:
+            ValueError: the workers are in nodes.
+        """
+        if self.run.node_group is not None:
+            raise ValueError("Join counts the workers of one group, so it can't be used with node_group")
         return _TakePart(self)
 
     @property

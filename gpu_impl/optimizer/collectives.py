@@ -86,6 +86,16 @@ class Collectives:
         if self.rank < 0:
             raise ValueError("this process is not in process_group: make the optimizer on the group's members only")
 
+    @property
+    def inside(self) -> Collectives | None:
+        """The workers of this worker's node, who average in full precision first [C15]; None: each is a node."""
+        return None
+
+    @property
+    def n_workers(self) -> int:
+        """N, whether they are in nodes or not."""
+        return self.size
+
     def all_reduce(self, values: Tensor) -> Pending:
         """``values`` <- their sum over the workers, the same bits on all."""
         if self.size == 1:

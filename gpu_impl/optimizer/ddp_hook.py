@@ -43,11 +43,16 @@ class HookedOneBitAdam(OneBitAdamArguments):
     before anybody could: ``max_grad_norm``, ``clip_grad_norm_`` and ``GradScaler`` are refused.
 
     Raises:
-        ValueError, TypeError: as OneBitAdam, and for ``max_grad_norm``.
+        ValueError, TypeError: as OneBitAdam, and for ``max_grad_norm`` and ``node_group``.
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
+        if self.run.node_group is not None:
+            raise ValueError(
+                "node_group: the hook exchanges with all of DDP's workers; for nodes use OneBitAdam with "
+                "gpu_impl.leave_gradients_local(ddp)"
+            )
         if self.run.settings.max_grad_norm is not None:
             raise ValueError(
                 "max_grad_norm: the hook compresses a gradient before the norm of the whole is known; to clip, use "

@@ -109,7 +109,7 @@ class Numbers:
             square = math.nan
         if run.shards:
             square = float(over_shards(run, torch.tensor([square], dtype=torch.float64, device=run.device)))
-        if run.collectives.size == 1:
+        if run.collectives.n_workers == 1:
             return Decision(_factor(run, [square]), frozenset(missing), [math.sqrt(square)] if square >= 0 else [])
         own = [square, ASKS if asks else float(self._checksum), float(_checksum_of(missing))]
         rows = run.collectives.table(torch.tensor(own, dtype=torch.float64, device=run.device)).tolist()

@@ -33,6 +33,9 @@ class OneBitAdamArguments(OneBitOptimizer):
         bias_correction: off as published [C5].
         max_grad_norm: clip all workers by one factor, from the root mean square of their norms [C9].
         process_group: the workers that average; None is the default group, or one worker without a group.
+        node_group: the workers of this node, joined by fast links: they average gradients in full precision, and the
+            nodes exchange one bit a number [C15]. Then ``process_group`` is the workers that have this worker's place
+            in all nodes. None: each worker is a node.
         backend: kernels: "auto", "cpu", "triton" or "torch".
         lr_warmup_steps: no rule freezes before this step.
         compress: "momentum" as published, or "update": P m in place of m [C12]. Then m-bar and the errors of the
@@ -64,6 +67,7 @@ class OneBitAdamArguments(OneBitOptimizer):
         bias_correction: bool = False,
         max_grad_norm: float | None = None,
         process_group: dist.ProcessGroup | None = None,
+        node_group: dist.ProcessGroup | None = None,
         backend: str = "auto",
         lr_warmup_steps: int = 0,
         bucket_elements: int = DEFAULT_BUCKET_ELEMENTS,
@@ -84,7 +88,7 @@ class OneBitAdamArguments(OneBitOptimizer):
             frozen_dtype,
         )
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, defaults, settings, backend, process_group)
+        super().__init__(params, defaults, settings, backend, process_group, node_group)
 
 
 class OneBitAdam(OneBitAdamArguments, SteppingOptimizer):

@@ -191,19 +191,22 @@ class Parcel:
 
     def compress(self, scale: str, keep_old: Sequence[bool] | None = None) -> None:
         """Compress this worker's momenta; ``keep_old``, by bucket: the old u takes the place of the gradient."""
-        self.drop_mean()
+        if self.collectives.inside is None:
+            self.drop_mean()
+        grads = self.means()
         keep_old = keep_old or [False] * len(self.buckets)
         key = [scale, *keep_old, *((group["betas"][0], bucket.is_first) for group, bucket in self.buckets)]
         carried: dict[int, Tensor] = {}
         for k, (group, bucket) in enumerate(self.buckets):
             if bucket.carried is not None:
-                carried[k] = self.gradients.flat_of(k)
+                grad = grads[k]
+                carried[k] = grad if isinstance(grad, Tensor) else self.gradients.flat_of(k)
                 bucket.take_carried(group, carried[k])
         self.run(
             "compress",
             object() if carried else key,
             lambda: [
-                bucket.compress_call(group, carried[k] if k in carried else self.gradients.of(k), scale, keep_old[k])
+                bucket.compress_call(group, carried.get(k, grads[k]), scale, keep_old[k])
                 for k, (group, bucket) in enumerate(self.buckets)
             ],
         )
@@ -239,23 +242,45 @@ class Parcel:
     # --- what travels ---
 
     def begin_average(self, unscale: Tensor | None) -> Pending:
-        """Start to sum the workers' gradients, in float32, each multiplied by its own ``unscale`` first."""
-        if self.collectives.size == 1 and unscale is None:
+        """Start to sum the workers' gradients, in float32, each multiplied by its own ``unscale`` first.
+
+        Of nodes [C15], what is summed are their averages.
+        """
+        if self.collectives.n_workers == 1 and unscale is None:
             self.drop_mean()
             return Pending()
+        mean = self._copy_to_mean(unscale)
+        self._average_inside(mean)
+        return self.collectives.all_reduce(mean)
+
+    def average_in_node(self, unscale: Tensor | None) -> Tensor | None:
+        """Average over the workers of this node, in float32, if there are nodes [C15]: the node compresses that.
+
+        Returns:
+            What the gradient to be compressed is still to be multiplied with.
+        """
+        if self.collectives.inside is None:
+            return unscale
+        self._average_inside(self._copy_to_mean(unscale))
+        return None
+
+    def _copy_to_mean(self, unscale: Tensor | None) -> Tensor:
         if self._mean is None:
             self._mean = flat_buffer(self.gradients.dim, F32, self.norm.device)
             self._mean_views = self.gradients.views_of(self._mean)
         self.gradients.copy_to(self._mean_views)
-        if unscale is not None:
-            self._mean.mul_(unscale)
-        return self.collectives.all_reduce(self._mean)
+        return self._mean if unscale is None else self._mean.mul_(unscale)
+
+    def _average_inside(self, values: Tensor) -> None:
+        if (node := self.collectives.inside) is not None:
+            node.all_reduce(values).wait()
+            values.div_(torch.full_like(self._n_workers, float(node.size)))
 
     def drop_mean(self) -> None:
-        """Give the average's memory back: a compressed step has none."""
+        """Give the average's memory back: a compressed step has none, but that of a node."""
         if self._mean is not None:
             self._mean, self._mean_views = None, []
-            for kernel in ("adam", "lamb_moments"):
+            for kernel in ("adam", "lamb_moments", "compress"):
                 self._prepared.pop(kernel, None)
 
     def finish_average(self) -> None:
@@ -264,7 +289,7 @@ class Parcel:
             self._mean.div_(self._n_workers)
 
     def means(self) -> list[Gradient]:
-        """The average of each bucket; of one worker, its own gradients."""
+        """The average of each bucket, over all workers or a node's; without one, this worker's gradients."""
         if self._mean is None:
             return [self.gradients.of(k) for k in range(len(self.buckets))]
         parts = zip(self.buckets, self.gradients.starts, strict=True)

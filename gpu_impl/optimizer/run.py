@@ -17,6 +17,7 @@ from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.freeze_rule import FreezeRule
+from gpu_impl.optimizer.nodes import Nodes
 from gpu_impl.optimizer.parcel import Parcel
 from gpu_impl.optimizer.plan import Content, Kind, cut, numbered
 from gpu_impl.optimizer.settings import Settings
@@ -42,6 +43,7 @@ class Run:
         backend: name of the kernels.
         process_group: the workers that average; None is the default group.
         bucket: the class of the buckets: which algorithm this is.
+        node_group: the workers of this node [C15]; None: there are no nodes.
 
     Attributes:
         groups: the optimizer's parameter groups.
@@ -68,8 +70,10 @@ class Run:
         backend: str,
         process_group: dist.ProcessGroup | None,
         bucket: type[Bucket] = Bucket,
+        node_group: dist.ProcessGroup | None = None,
     ) -> None:
-        self.settings, self.backend, self.process_group = settings, backend, process_group
+        self.settings, self.backend = settings, backend
+        self.process_group, self.node_group = process_group, node_group
         self.bucket, self.names = bucket, bucket.names
         self.groups: list[Group] = []
         self.contents: list[Content] = []
@@ -101,7 +105,8 @@ class Run:
     def collectives(self) -> Collectives:
         """The workers; looked up when first needed, for the group may be initialised after the optimizer was made."""
         if self._collectives is None or not (self._collectives.is_of_group or self.parcels):
-            self._collectives = Collectives(self.process_group)
+            node = self.node_group
+            self._collectives = Collectives(self.process_group) if node is None else Nodes(self.process_group, node)
         return self._collectives
 
     @property

@@ -78,21 +78,26 @@ def check_form(compress: Any, scale_block: Any, frozen_dtype: Any) -> None:
         raise ValueError(f"frozen_dtype must be 'float32' or 'bfloat16', got {frozen_dtype!r}")
 
 
-def check_surroundings(backend: Any, process_group: Any) -> None:
-    """Check what does not belong to the algorithm: the name of the kernels, and the group.
+def check_surroundings(backend: Any, process_group: Any, node_group: Any = None) -> None:
+    """Check what does not belong to the algorithm: the name of the kernels, and the groups.
 
     Raises:
-        ValueError: there are no such kernels, or this process is not in the group.
-        TypeError: the group is none.
+        ValueError: there are no such kernels, this process is not in a group, or there is but a ``node_group``.
+        TypeError: a group is none.
     """
     if backend not in ("auto", *BACKENDS):
         raise ValueError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {backend!r}")
-    if process_group == dist.GroupMember.NON_GROUP_MEMBER:
-        raise ValueError("this process is not in process_group: make the optimizer on the group's members only")
-    if process_group is not None and not isinstance(process_group, dist.ProcessGroup):
-        raise TypeError(
-            f"process_group must be a torch.distributed.ProcessGroup, as new_group() gives it, or None; got "
-            f"{process_group!r}"
+    for name, group in (("process_group", process_group), ("node_group", node_group)):
+        if group == dist.GroupMember.NON_GROUP_MEMBER:
+            raise ValueError(f"this process is not in {name}: make the optimizer on the group's members only")
+        if group is not None and not isinstance(group, dist.ProcessGroup):
+            raise TypeError(
+                f"{name} must be a torch.distributed.ProcessGroup, as new_group() gives it, or None; got {group!r}"
+            )
+    if node_group is not None and process_group is None:
+        raise ValueError(
+            "node_group, the workers of a node, needs process_group beside it: those that have the same place in all "
+            'nodes, as mesh["between"].get_group() of a two-dimensional mesh gives them'
         )
 
 
@@ -102,7 +107,7 @@ def refuse_settings(group: Mapping[str, Any], settings: Settings, optimizer: str
     Raises:
         ValueError: it is there.
     """
-    for name in (*settings.__dataclass_fields__, "backend", "process_group"):
+    for name in (*settings.__dataclass_fields__, "backend", "process_group", "node_group"):
         if name in group:
             raise ValueError(
                 f"{name} holds for all parameter groups: take it out of the group and give it to the optimizer, as in "

@@ -23,12 +23,16 @@ def shard_of(param_groups: list[dict[str, Any]]) -> list[str]:
     return [f"{at}/{of}" for at, of in zip(mesh.get_coordinate() or (), mesh.shape, strict=False)]
 
 
-def shard_groups(param_groups: list[dict[str, Any]], process_group: dist.ProcessGroup | None) -> list[Collectives]:
+def shard_groups(
+    param_groups: list[dict[str, Any]],
+    process_group: dist.ProcessGroup | None,
+    node_group: dist.ProcessGroup | None = None,
+) -> list[Collectives]:
     """One group for each dimension of the mesh that the parameters are sharded over; none if they are plain tensors.
 
     Raises:
         ValueError: the parameters lie on different meshes, are replicated over their own mesh (their gradients are
-            averaged there already), or no ``process_group`` says who holds the same shard.
+            averaged there already), no ``process_group`` says who holds the same shard, or there is a ``node_group``.
     """
     params = [param for group in param_groups for param in group["params"]]
     sharded = [param for param in params if isinstance(param, DTensor)]
@@ -36,6 +40,10 @@ def shard_groups(param_groups: list[dict[str, Any]], process_group: dist.Process
         return []
     if len(sharded) < len(params):
         raise ValueError("sharded and plain parameters can't share an optimizer: shard all of the model, or none of it")
+    if node_group is not None:
+        raise ValueError(
+            "the shards of a model are one node's, and FSDP2 averages over them: sharded parameters take no node_group"
+        )
     mesh = sharded[0].device_mesh
     if any(param.device_mesh != mesh for param in sharded):
         raise ValueError("the parameters lie on different device meshes: give each mesh its own optimizer")

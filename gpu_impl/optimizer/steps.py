@@ -99,9 +99,12 @@ def places_of(parcel: Parcel, numbers: frozenset[int]) -> dict[int, set[int]]:
 
 
 def compressed_step(run: Run, parcels: Iterable[Parcel], factor: Tensor | float, unscale: Tensor | None) -> None:
-    """Compress, exchange, apply."""
-    own = factor_of(factor, unscale)
-    for parcel in exchanged(run, parcels, lambda parcel: set_scalars(run, parcel, own)):
+    """Average inside the node, if there are nodes; compress, exchange, apply."""
+
+    def prepare(parcel: Parcel) -> None:
+        set_scalars(run, parcel, factor_of(factor, parcel.average_in_node(unscale)))
+
+    for parcel in exchanged(run, parcels, prepare):
         parcel.apply()
 
 

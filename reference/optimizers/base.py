@@ -25,6 +25,13 @@ def mean_over_workers(grads_ND: Array) -> Array:
     return grads_ND.sum(axis=0) / len(grads_ND)
 
 
+def mean_in_nodes(grads_ND: Array, node_size: int) -> Array:
+    """Mean of each node's workers (M, D), ``node_size`` neighbours in order, N = M ``node_size`` [C15]."""
+    if node_size == 1:
+        return grads_ND
+    return grads_ND.reshape(-1, node_size, grads_ND.shape[1]).sum(axis=1) / node_size
+
+
 @dataclass(frozen=True, kw_only=True)
 class Optimizer(ABC):
     """Hyper-parameters that all optimizers share, and the frame of a step.
@@ -87,7 +94,7 @@ class Optimizer(ABC):
             TypeError, ValueError: ``grads_ND`` has the wrong shape or dtype.
         """
         dtype = state.params.dtype
-        arguments.array("grads_ND", grads_ND, (state.n_workers, state.params.size), dtype)
+        arguments.array("grads_ND", grads_ND, (self.n_gradients(state), state.params.size), dtype)
         if not is_finite(grads_ND):
             return replace(state, skipped_steps=state.skipped_steps + 1)
         if self.max_grad_norm is not None:
@@ -98,6 +105,10 @@ class Optimizer(ABC):
     @abstractmethod
     def update(self, state: State, grads_ND: Array) -> State:
         """The algorithm: everything of the next state but ``step``. Called with finite, clipped gradients (N, D)."""
+
+    def n_gradients(self, state: State) -> int:
+        """Gradients of a step: one a worker, unless the workers of a node have one row of the state together [C15]."""
+        return state.n_workers
 
     def local_params(self, state: State) -> Array | None:
         """Where each worker takes its next gradient (N, D); None, as a rule: all of them at ``state.params``."""

@@ -14,7 +14,7 @@ y-bar = P m-bar from the freeze on,
 
 Where this departs from the paper, by a named parameter: zero-variance coordinates are masked [C6], small variances are
 raised to a floor at the freeze [C7], non-finite gradients are skipped [C8], bias correction can be switched on [C5];
-the update form [C12], block scales [C13] and P in bfloat16 [C14] are off by default.
+the update form [C12], block scales [C13], P in bfloat16 [C14] and nodes [C15] are off by default.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from reference import arguments
 from reference.arithmetic import Array, round_to_bfloat16, sum_of_magnitudes
 from reference.optimizers import freeze_rule
 from reference.optimizers.adam import Adam, preconditioner
+from reference.optimizers.base import mean_in_nodes
 from reference.optimizers.compressed import CompressedOptimizer
 from reference.state import State, live_in
 
@@ -56,6 +57,8 @@ class OneBitAdam(CompressedOptimizer, Adam):
         compress: "momentum" as published, or "update": P m in place of m. From the freeze on ``State.momentum`` then
             holds y-bar = P m-bar, and the errors are in its units [C12].
         frozen_dtype: "bfloat16" rounds P once, at the freeze; "float32" leaves it as it is [C14].
+        node_size: n, workers of a node: neighbours, who average their gradients in full precision. Then each node is
+            one of the M = N/n workers above: a state has M rows of errors, and counts bytes between nodes [C15].
     """
 
     freeze_step: int | str
@@ -65,12 +68,14 @@ class OneBitAdam(CompressedOptimizer, Adam):
     arrays: Mapping[str, int] = field(default_factory=dict)
     compress: str = "momentum"
     frozen_dtype: str = "float32"
+    node_size: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         arguments.integer("lr_warmup_steps", self.lr_warmup_steps, 0)
         arguments.choice("compress", self.compress, COMPRESS)
         arguments.choice("frozen_dtype", self.frozen_dtype, FROZEN_DTYPES)
+        arguments.integer("node_size", self.node_size)
         for name, size in self.arrays.items():
             arguments.integer(f"arrays[{name!r}]", size)
         if isinstance(self.freeze_step, str):
@@ -79,15 +84,22 @@ class OneBitAdam(CompressedOptimizer, Adam):
             arguments.integer("freeze_step", self.freeze_step)
 
     def init(self, params_D: Array, n_workers: int) -> State:
-        state = super().init(params_D, n_workers)
+        arguments.integer("n_workers", n_workers)
+        if n_workers % self.node_size:
+            raise ValueError(f"n_workers must be a multiple of node_size={self.node_size}, got {n_workers}")
+        state = super().init(params_D, n_workers // self.node_size)
         if self.arrays and (total := sum(self.arrays.values())) != params_D.size:
             raise ValueError(f"arrays must hold all {params_D.size} parameters, got sizes that add up to {total}")
         return state
 
+    def n_gradients(self, state: State) -> int:
+        return state.n_workers * self.node_size
+
     def update(self, state: State, grads_ND: Array) -> State:
+        grads_MD = mean_in_nodes(grads_ND, self.node_size)
         if state.frozen_at is not None:
-            return self.compressed_step(state, grads_ND, frozen_at=state.frozen_at)
-        state_after = super().update(state, grads_ND)
+            return self.compressed_step(state, grads_MD, frozen_at=state.frozen_at)
+        state_after = super().update(state, grads_MD)
         return self.freeze_if_due(state_after, t=state.step + 1)
 
     def freeze_if_due(self, state: State, t: int) -> State:

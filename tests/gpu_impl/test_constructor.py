@@ -100,6 +100,7 @@ OF_THE_RUN = {
     "frozen_dtype": "bfloat16",
     "backend": "cpu",
     "process_group": None,
+    "node_group": None,
 }
 
 

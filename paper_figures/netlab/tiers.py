@@ -1,0 +1,119 @@
+"""Nodes on two tiers of links [C15]: steps and bytes of the hierarchical form, beside those of forms without nodes.
+
+    python -m paper_figures.netlab.tiers --quick          # a million parameters; half a minute
+    python -m paper_figures.netlab.tiers --json FILE      # ten million
+
+As ``onebit netlab`` it needs root and iproute2. Exit status 1: the bytes between nodes are not those of the formula.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from gpu_impl.harness.worker_pool import WorkerDiedError
+from gpu_impl.netlab.bandwidth import bits_per_second, in_words
+from gpu_impl.netlab.collective import FRAMING
+from gpu_impl.netlab.tiers import TierPoint, on_two_tiers
+from gpu_impl.netlab.tools import LabError
+from onebit_files import write_atomically
+from paper_figures.netlab.command import FEWEST_PARAMETERS, FILE_WIDTH, PARAMETERS, QUICK_PARAMETERS, machine
+from paper_figures.netlab.volumes import TOLERANCE, all_reduce_bytes
+from theory.theorems.communication_volume import wire_bytes
+
+CONTESTANTS = ("ddp", "1-bit", "warm-up-nodes", "1-bit-nodes")
+COLUMNS = ("", "step, ms", "compute", "line", "MB a node sends", "formula", "law", "step x")
+LEGEND = (
+    "line: what a node's frames take on its link; law: how far the bytes are from the formula; x: times faster than ddp"
+)
+
+
+def formula_bytes(point: TierPoint) -> float:
+    """Bytes of a step that a node sends to others, without headers and framing, mean over the nodes.
+
+    With nodes they are those of a worker among M of them: T10b's ring, or T10d. Without, the workers of a ring stand in
+    the order of their numbers, so one link of it leaves each node; an all-to-all has one from each worker of a node to
+    each worker of another. So does gloo.
+    """
+    m, n, dim = point.nodes, point.node_size, point.dim
+    everyone = m * n
+    if point.contestant == "warm-up-nodes":
+        return all_reduce_bytes(dim, m, 32)
+    if point.contestant == "1-bit-nodes":
+        return wire_bytes(dim, m, n_blocks=m)
+    if point.contestant == "ddp":
+        return all_reduce_bytes(dim, everyone, 32)
+    each_way = wire_bytes(dim, everyone, n_blocks=everyone) / 2  # of a worker: N - 1 messages
+    return each_way * (n * (everyone - n) / (everyone - 1) + 1)
+
+
+def framing(point: TierPoint) -> int:
+    """Bytes beside the data of the messages that leave a node in a compressed step; an all-reduce's are long.
+
+    They are those of the all-to-all, the all-gather, and the table that the workers compare before the step.
+    """
+    m, n, everyone = point.nodes, point.node_size, point.nodes * point.node_size
+    gathered = 2 * 2  # two collectives of two messages a round
+    messages = {"1-bit": n * (everyone - n) + gathered * (everyone - 1), "1-bit-nodes": n * (1 + gathered) * (m - 1)}
+    return FRAMING * messages.get(point.contestant, 0)
+
+
+def difference(point: TierPoint) -> float:
+    """How far the payload, without framing, is from the formula: a share of that."""
+    return (point.payload_bytes - framing(point)) / formula_bytes(point) - 1
+
+
+def row_of(point: TierPoint, base: TierPoint) -> list[str]:
+    """COLUMNS of a point."""
+    formula = formula_bytes(point)
+    return [
+        point.contestant,
+        *(f"{1e3 * seconds:,.0f}" for seconds in (point.step, point.compute, point.line)),
+        f"{point.payload_bytes / 1e6:,.3f}",
+        f"{formula / 1e6:,.3f}",
+        f"{100 * difference(point):+.2f}%",
+        f"{base.step / point.step:.1f}",
+    ]
+
+
+def main(
+    nodes: Annotated[int, typer.Option(min=2, help="M.")] = 2,
+    node_size: Annotated[int, typer.Option(min=2, help="n, workers of a node.")] = 2,
+    bandwidth: Annotated[str, typer.Option(help="Of a node's link to the others, each way.")] = "100Mbit",
+    parameters: Annotated[int | None, typer.Option(min=FEWEST_PARAMETERS, help="D, about. Default 10 M.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A million parameters, short.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
+) -> None:
+    """Train on nodes with fast links inside and slow ones between them."""
+    rate = bits_per_second(bandwidth)
+    size, seconds = parameters or (QUICK_PARAMETERS if quick else PARAMETERS), 0.5 if quick else 3.0
+    try:
+        points = list(on_two_tiers(CONTESTANTS, nodes, node_size, rate, size, batch=8, seconds=seconds))
+    except (LabError, WorkerDiedError) as error:
+        typer.echo(str(error).splitlines()[0], err=True)
+        raise typer.Exit(3) from None
+    title = f"{nodes} nodes of {node_size}, {in_words(rate)} between them, D = {points[0].dim:,}"
+    table = Table(*COLUMNS, title=title, caption=LEGEND, box=SIMPLE)
+    for point in points:
+        table.add_row(*row_of(point, points[0]))
+    console = Console()
+    (console if console.is_terminal else Console(width=FILE_WIDTH)).print(table)
+    if json_file:
+        rows = [
+            {**asdict(point), "line": point.line, "formula_bytes": formula_bytes(point), "framing": framing(point)}
+            for point in points
+        ]
+        write_atomically(json_file, json.dumps({"environment": machine(), "points": rows}, indent=1))
+    if any(abs(difference(point)) > TOLERANCE for point in points):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

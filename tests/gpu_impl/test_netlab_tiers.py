@@ -1,0 +1,79 @@
+"""Nodes in the network lab: the limit is on the link between them, and what crosses it is the formula's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from torch import distributed as dist
+from typer.testing import CliRunner
+
+from gpu_impl.netlab.contestants import IN_NODES
+from gpu_impl.netlab.lab import lab
+from gpu_impl.netlab.network import Network
+from gpu_impl.netlab.tiers import TierPoint
+from gpu_impl.netlab.tools import what_is_missing
+from gpu_impl.netlab.worker import ready
+from paper_figures.netlab import tiers
+from paper_figures.netlab.volumes import TOLERANCE
+
+pytestmark = pytest.mark.xdist_group("netlab")
+needs_lab = pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())
+
+
+@needs_lab
+def test_what_crosses_between_nodes_is_the_formulas(tmp_path):
+    """Each contestant; no step is shorter than its frames take on the limited link."""
+    file = tmp_path / "tiers.json"
+    app = tiers.typer.Typer()
+    app.command()(tiers.main)
+    done = CliRunner().invoke(app, ["--quick", "--parameters", "400000", "--bandwidth", "200Mbit", "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    found = json.loads(file.read_text())
+    points = {row["contestant"]: row for row in found["points"]}
+    assert set(IN_NODES) < set(points) == set(tiers.CONTESTANTS)
+    assert found["environment"]["torch"]
+    for row in points.values():
+        assert row["payload_bytes"] - row["framing"] == pytest.approx(row["formula_bytes"], rel=TOLERANCE)
+        assert row["step"] > 0.9 * row["line"], "a bucket that is full lets a millisecond pass at once"
+    assert points["1-bit-nodes"]["payload_bytes"] < points["1-bit"]["payload_bytes"] / 1.5
+    assert points["ddp"]["step"] > points["warm-up-nodes"]["line"] > 10 * points["1-bit-nodes"]["line"]
+
+
+@needs_lab
+def test_inside_a_node_nothing_is_limited():
+    with Network(4, node_size=2) as network:
+        network.limit(1e8)
+        assert network._outgoing == [(network.switch, "up0"), (network.switch, "up1")]
+        assert [one.bytes for one in network.sent()] == [0, 0]
+    with lab(4, node_size=2) as (network, pool):
+        network.limit(1e8)
+        pool.call(ready)
+        before = network.sent()
+        pool.call(inside_a_node, 2**20)
+        assert sum(one.bytes for one in network.sent()) - sum(one.bytes for one in before) < 2**16
+
+
+def inside_a_node(n_bytes):
+    """An all-reduce among the two workers of each node, after the groups have been made."""
+    groups = [dist.new_group(ranks) for ranks in ([0, 1], [2, 3])]
+    dist.all_reduce(torch.ones(n_bytes // 4), group=groups[dist.get_rank() // 2])
+
+
+@pytest.mark.parametrize(("nodes", "node_size"), [(2, 2), (3, 2), (2, 4)])
+def test_the_formulas_of_forms_without_nodes_count_links_that_cross(nodes, node_size):
+    """Counted pair by pair; and with nodes of one worker all are those of a worker."""
+    n, dim = nodes * node_size, 10**6
+
+    def point(name, size=node_size):
+        return TierPoint(name, n // size, size, dim, 8, 1e8, 1, 1, 1, 1, 3, 0)
+
+    message = (dim / 8 + 4 * n) / n
+    pairs = [(a, b) for a in range(n) for b in range(n) if a // node_size != b // node_size]
+    ring = [a for a in range(n) if a // node_size != (a + 1) % n // node_size]
+    crossing = (message * len(pairs) + message * (n - 1) * len(ring)) / nodes
+    assert tiers.formula_bytes(point("1-bit")) == pytest.approx(crossing)
+    assert tiers.formula_bytes(point("ddp")) == pytest.approx(2 * (n - 1) / n * 4 * dim * len(ring) / nodes)
+    assert tiers.formula_bytes(point("1-bit", 1)) == pytest.approx(tiers.formula_bytes(point("1-bit-nodes", 1)))
+    assert tiers.formula_bytes(point("ddp", 1)) == pytest.approx(tiers.formula_bytes(point("warm-up-nodes", 1)))
