@@ -11,7 +11,8 @@ import pytest
 import reference
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.protocol import Hyper, Traits
-from verification.relation.compression import CLAUSES, collective_round
+from verification.relation.collective import collective_round
+from verification.relation.compression import CLAUSES
 from verification.relation.step import CLAUSES as STEP_CLAUSES
 from verification.relation.step import StepRelation, same_bits
 from verification.search.cases import OptimizerCase
