@@ -61,6 +61,22 @@ class CommonHyper:
         return self
 
 
+LEVELS: dict[str, tuple[Any, ...]] = {
+    "scale": ("l2", "l1"),
+    "bias_correction": (False, True),
+    "variance_floor": (0.0, 1e-3, 0.5),
+    "weight_decay": (0.0, 0.1),
+    "eps": (1e-8, 1e-3, 0.0),
+    "lr": (1e-3, 0.5),
+    "beta1": (0.9, 0.5, 0.0, 0.99),
+    "beta2": (0.999, 0.5, 0.9, 0.0),
+    "compress": ("momentum", "update"),
+    "scale_block": (None, (8, 8), (16, 56), (64, 1016), (1024, 1024), (1032, 4096)),
+    "frozen_dtype": ("float32", "bfloat16"),
+}
+"""Levels of the hyper-parameters that several algorithms have."""
+
+
 def array_names(snapshot: Any) -> tuple[str, ...]:
     """The arrays of a snapshot, or of its type; a name ends with its axes: (N, D) or (D,)."""
     return tuple(one.name for one in fields(snapshot) if one.name != "step")
@@ -81,7 +97,7 @@ class Algorithm:
         published: the hyper-parameters of a class without extensions.
         hyper: all hyper-parameters.
         snapshot: the state, arrays and ``step``.
-        levels: hyper-parameter -> its levels in the case space.
+        own_levels: hyper-parameter of this algorithm alone -> its levels in the case space.
         draw: the value of a level, from the name, the level, D and a generator.
         excluded: pairs of levels that are not combined, beside those of every algorithm.
         huge: what gradients of the magnitude "huge" are multiplied by.
@@ -94,7 +110,7 @@ class Algorithm:
     published: type[CommonHyper]
     hyper: type[CommonHyper]
     snapshot: type[Any]
-    levels: Mapping[str, tuple[Any, ...]]
+    own_levels: Mapping[str, tuple[Any, ...]]
     draw: Callable[[str, Any, int, np.random.Generator], Any] = as_it_is
     excluded: tuple[Rule, ...] = ()
     huge: float = 1e28
@@ -107,19 +123,12 @@ class Algorithm:
         return {one.name: one.default for one in fields(self.hyper)}
 
     @property
+    def levels(self) -> dict[str, tuple[Any, ...]]:
+        """Every hyper-parameter but T_w with its levels."""
+        return {name: some for name, some in (LEVELS | dict(self.own_levels)).items() if name in self.known}
+
+    @property
     def extensions(self) -> tuple[str, ...]:
         """The hyper-parameters that the published algorithm does not have."""
         published = {one.name for one in fields(self.published)}
         return tuple(name for name in self.known if name not in published)
-
-
-COMMON_LEVELS: dict[str, tuple[Any, ...]] = {
-    "scale": ("l2", "l1"),
-    "variance_floor": (0.0, 1e-3, 0.5),
-    "weight_decay": (0.0, 0.1),
-    "eps": (1e-8, 1e-3, 0.0),
-    "lr": (1e-3, 0.5),
-    "beta1": (0.9, 0.5, 0.0, 0.99),
-    "beta2": (0.999, 0.5, 0.9, 0.0),
-    "scale_block": (None, (8, 8), (16, 56), (64, 1016), (1024, 1024), (1032, 4096)),
-}

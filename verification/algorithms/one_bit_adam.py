@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from verification.algorithms.base import COMMON_LEVELS, Algorithm, Array, CommonHyper, Compress, FrozenDtype
+from verification.algorithms.base import Algorithm, Array, CommonHyper, Compress, FrozenDtype
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,5 @@ ONE_BIT_ADAM = Algorithm(
     published=PublishedHyper,
     hyper=Hyper,
     snapshot=Snapshot,
-    levels={
-        **COMMON_LEVELS,
-        "bias_correction": (False, True),
-        "compress": ("momentum", "update"),
-        "frozen_dtype": ("float32", "bfloat16"),
-    },
+    own_levels={},
 )

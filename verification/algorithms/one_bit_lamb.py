@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from verification.algorithms.base import COMMON_LEVELS, Algorithm, Array, CommonHyper, FrozenDtype
+from verification.algorithms.base import Algorithm, Array, CommonHyper, FrozenDtype
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,7 @@ ONE_BIT_LAMB = Algorithm(
     published=PublishedLambHyper,
     hyper=LambHyper,
     snapshot=LambSnapshot,
-    levels={
-        **COMMON_LEVELS,
-        "bias_correction": (False, True),
-        "frozen_dtype": ("float32", "bfloat16"),
+    own_levels={
         "layers": ("one", "two", "several", "many"),
         "max_trust": (10.0, 1.0),
         "trust_decay": (0.9, 0.5),

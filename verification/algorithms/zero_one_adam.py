@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from verification.algorithms.base import COMMON_LEVELS, Algorithm, Array, CommonHyper
+from verification.algorithms.base import Algorithm, Array, CommonHyper
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,7 @@ ZERO_ONE_ADAM = Algorithm(
     published=PublishedZeroOneHyper,
     hyper=ZeroOneHyper,
     snapshot=ZeroOneSnapshot,
-    levels={
-        **COMMON_LEVELS,
+    own_levels={
         "variance_doubling": (16, None, 1, 2),
         "local_doubling": (32678, 1, 3),
         "local_limit": (16, 1, 2, 5),

@@ -73,8 +73,8 @@ def moved(
     """x less rate times the sum of at most two terms.
 
     The rate may be applied to their sum or to each of them, in one factor or two; x less the decay may be formed first,
-    or as x times 1 less a factor. ``beside``: the size of what else x may be formed from: the way from the point p where
-    it began, if x is kept as p less that way. ``scaled``: what a term may be multiplied by after the rate, such as P.
+    or as x times 1 less a factor. ``beside``: how far x is from the point p where it began, if it may be kept as p less
+    that way. ``scaled``: what a term may be multiplied by after the rate, such as P.
 
     Proof. Each term enters by a product with the rate of at most three roundings and one more where terms are added
     first: at most gamma_4 of its reach times the rate's, and it may underflow twice, the first time multiplied by
