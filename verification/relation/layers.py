@@ -22,9 +22,13 @@ Interval = tuple[Floats, Floats]
 
 
 def rms(known: Known, layers: Sequence[slice], traits: Traits) -> Interval:
-    """The root mean square of each layer (L,), the norm being summed as a scale is [T11h]."""
+    """The root mean square of each layer (L,), the norm being summed as a scale is [T11h]; of zeros alone it is 0."""
     value_D, slack_D = np.broadcast_arrays(known.value, known.tolerance)
-    found = [scale_of(value_D[layer], slack_D[layer], "l2", traits) for layer in layers]
+    some_D = (value_D != 0) | (slack_D != 0)
+    found = [
+        scale_of(value_D[layer], slack_D[layer], "l2", traits) if some_D[layer].any() else (0.0, 0.0)
+        for layer in layers
+    ]
     value_L, slack_L = (np.array(column) for column in zip(*found, strict=True))
     with np.errstate(invalid="ignore"):
         slack_L = np.where(np.isnan(slack_L), np.inf, slack_L)

@@ -120,6 +120,8 @@ class LambRelation(StepRelation):
                 claim = "np.array_equal(after.fresh_variance_D, after.variance_D)"
                 yield Finding("F6", "fresh_variance", "at the freeze v' is not a copy of v", claim)
             return
+        if not np.isfinite(self.after.momentum_D).all():
+            raise NotJudged  # another clause says so
         old_D, rebuilt = self.before.fresh_variance_D.astype(np.float64), self.rebuilt
         slack_D = combined(
             rounding.variance_tolerance(

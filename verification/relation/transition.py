@@ -134,20 +134,20 @@ class Transition(ABC):
                 yield Finding(law, clause, message, claim)
                 return
 
-    def still(self, dead_D: NDArray[np.bool_]) -> Found:
-        """A zero-variance coordinate is not updated and does not decay [C6]."""
+    def still(self, dead_D: NDArray[np.bool_], name: str = "params_ND") -> Found:
+        """A zero-variance coordinate is not updated and does not decay [C6]: it stays as it is in this array."""
         if not dead_D.any():
             raise NotJudged
-        if not same_bits(self.before.params_ND[:, dead_D], self.after.params_ND[:, dead_D]):
-            moved_D = (self.before.params_ND != self.after.params_ND).any(axis=0) & dead_D
-            k = int(np.argmax(moved_D))
-            i = int(np.argmax(self.before.params_ND[:, k] != self.after.params_ND[:, k]))
+        after_ND = self.after.params_ND
+        before_ND = np.broadcast_to(getattr(self.before, name), after_ND.shape)
+        if not same_bits(before_ND[:, dead_D], after_ND[:, dead_D]):
+            k = int(np.argmax((before_ND != after_ND).any(axis=0) & dead_D))
+            i = int(np.argmax(before_ND[:, k] != after_ND[:, k]))
             yield Finding(
                 "C6",
                 "dead_params",
-                f"element {k} has zero variance since the freeze, but x[{k}] went from "
-                f"{self.before.params_ND[i, k]:.9g} to {self.after.params_ND[i, k]:.9g}",
-                f"np.array_equal(after.params_ND[:, {k}], before.params_ND[:, {k}])",
+                f"element {k} has zero variance, but x[{k}] went from {before_ND[i, k]:.9g} to {after_ND[i, k]:.9g}",
+                f"(after.params_ND[:, {k}] == before.{name}[..., {k}]).all()",
             )
 
 
