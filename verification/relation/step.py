@@ -250,4 +250,4 @@ class StepRelation(Transition):
 
     def dead_params(self) -> Iterator[Finding]:
         """A zero-variance coordinate is not updated and does not decay [C6]."""
-        yield from self.still(~self.round.live_D)
+        yield from self.still(~self.round.live_D, "params_ND")

@@ -134,20 +134,21 @@ class Transition(ABC):
                 yield Finding(law, clause, message, claim)
                 return
 
-    def still(self, dead_D: NDArray[np.bool_], name: str = "params_ND") -> Found:
-        """A zero-variance coordinate is not updated and does not decay [C6]: it stays as it is in this array."""
+    def still(self, dead_D: NDArray[np.bool_], *names: str) -> Found:
+        """A zero-variance coordinate is not updated and does not decay [C6]: it is as before in one of these arrays."""
         if not dead_D.any():
             raise NotJudged
         after_ND = self.after.params_ND
-        before_ND = np.broadcast_to(getattr(self.before, name), after_ND.shape)
-        if not same_bits(before_ND[:, dead_D], after_ND[:, dead_D]):
-            k = int(np.argmax((before_ND != after_ND).any(axis=0) & dead_D))
-            i = int(np.argmax(before_ND[:, k] != after_ND[:, k]))
+        before_AND = [np.broadcast_to(getattr(self.before, name), after_ND.shape) for name in names]
+        moved_ND = np.logical_and.reduce([after_ND != before_ND for before_ND in before_AND]) & dead_D
+        for i, k in np.argwhere(moved_ND)[:1]:
+            places = (f"{name}.item({i}, {k})" if name.endswith("_ND") else f"{name}.item({k})" for name in names)
             yield Finding(
                 "C6",
                 "dead_params",
-                f"element {k} has zero variance, but x[{k}] went from {before_ND[i, k]:.9g} to {after_ND[i, k]:.9g}",
-                f"(after.params_ND[:, {k}] == before.{name}[..., {k}]).all()",
+                f"element {k} has zero variance, but x[{k}] went from {before_AND[-1][i, k]:.9g} to "
+                f"{after_ND[i, k]:.9g}",
+                " or ".join(f"after.params_ND.item({i}, {k}) == before.{place}" for place in places),
             )
 
 

@@ -198,5 +198,5 @@ class ZeroOneRelation(Transition):
         yield from differs("F3", "meeting_params", "params_ND", got[live], expected.value[live], slack[live], live)
 
     def dead_params(self) -> Found:
-        """A coordinate whose v is 0 stands still, at a meeting where it stood after the last one [C6]."""
-        yield from self.still(~self.live_D, "shared_D" if self.meets(self.t) else "params_ND")
+        """A coordinate whose v is 0 stands still; at a meeting it is where it was after the last one [C6]."""
+        yield from self.still(~self.live_D, "shared_D", *(() if self.meets(self.t) else ("params_ND",)))

@@ -321,6 +321,7 @@ def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:
     """A run without rounding, on 1, 2 or 4 workers, the other features at random; None where the class takes none."""
     n, fixed = (1, 2, 4)[seed % 3], {**traits.checked_as.exact, "freeze_step": 1}
     takes = all(value in (traits.taken(name) or (value,)) for name, value in fixed.items())
+    takes &= traits.refresh_policy is None and traits.meeting_policy is None
     if n not in allowed_workers(traits) or not takes or not traits.compresses:
         return None
     rng = np.random.default_rng(seed)

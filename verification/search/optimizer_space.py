@@ -107,7 +107,10 @@ def _magnitudes(traits: Traits) -> tuple[str, ...]:
         return ("1",)
     more = max(allowed_workers(traits)) > 1 and traits.dtype == "float32"
     found = (*magnitudes(flushes=traits.flushes_subnormals), *(("largest",) if more else ()))
-    return tuple(name for name in found if name not in traits.checked_as.no_magnitudes)
+    none = traits.checked_as.no_magnitudes
+    if traits.refresh_policy is not None:  # of its own, so that v may take late gradients
+        none = (*none, "huge", "largest")
+    return tuple(name for name in found if name not in none)
 
 
 def allowed_workers(traits: Traits) -> Sequence[int]:
