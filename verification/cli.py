@@ -202,6 +202,9 @@ def mutants(
     false_alarms: Annotated[
         int | None, typer.Option(min=1, metavar="SEEDS", help="Instead, run correct classes with so many seeds.")
     ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="one_bit_adam|zero_one_adam|one_bit_lamb", help="Faults in this one alone.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one a core.")] = -1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the rows and the score to this file.")] = None,
 ) -> None:
@@ -218,19 +221,21 @@ def mutants(
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import track  # noqa: PLC0415
 
+    from verification.algorithms import ALGORITHMS  # noqa: PLC0415
     from verification.mutants.families import collected  # noqa: PLC0415
     from verification.mutants.score import Score, campaign, population  # noqa: PLC0415
     from verification.mutants.triggers import SPLITS  # noqa: PLC0415
     from verification.search.plan import PROFILES  # noqa: PLC0415
 
-    for option, value, choices in (("--split", split, SPLITS), ("--profile", profile, PROFILES)):
-        if value not in choices:
+    asked = (("--split", split, SPLITS), ("--profile", profile, PROFILES), ("--algorithm", algorithm, ALGORITHMS))
+    for option, value, choices in asked:
+        if value is not None and value not in choices:
             raise typer.BadParameter(f"{option} must be one of {', '.join(choices)}, got {value!r}")
     if false_alarms is not None:
         _correct_classes(false_alarms, seed, jobs, json_file)
         return
     console, rows, stopped = Console(), [], False
-    found = campaign(split, count, seed, profile=profile, jobs=jobs)
+    found = campaign(split, count, seed, algorithm, profile=profile, jobs=jobs)
     try:
         with _stoppable():
             for row in track(found, "mutants", count, console=console, transient=True):
@@ -246,7 +251,13 @@ def mutants(
         f"{split} triggers, {len(population(split))} mutants, seed {seed}, {profile}: {score.text()}", highlight=False
     )
     if json_file:
-        about = {"split": split, "seed": seed, "profile": profile, "population": len(population(split))}
+        about = {
+            "split": split,
+            "algorithm": algorithm,
+            "seed": seed,
+            "profile": profile,
+            "population": len(population(split)),
+        }
         write_atomically(json_file, json.dumps({**about, **score.as_dict()}, indent=1))
     if stopped:
         raise typer.Exit(STOPPED)

@@ -15,8 +15,12 @@ float32, or float64 where the class says ``dtype = "float64"``. A collective in 
 
 ``onebit verify`` finds that this one conserves everything (L1) and compresses nothing (L5).
 
+An optimizer is 1-bit Adam unless it says ``algorithm = "zero_one_adam"`` or ``"one_bit_lamb"``: then it is given a
+``ZeroOneHyper`` or ``LambHyper``, and shows a ``ZeroOneSnapshot`` or ``LambSnapshot``.
+
 Optional class attributes, with their defaults:
 
+    algorithm = "one_bit_adam"   # or "zero_one_adam", "one_bit_lamb"
     dtype = "float32"            # or "float64"
     scale = None                 # "l2" or "l1"; None: an optimizer obeys Hyper.scale, a collective uses "l2"
     scale_block = None           # of a collective: elements of a block that share a scale [C13]; None: one a message
@@ -32,91 +36,51 @@ Optional class attributes, with their defaults:
     compresses = True            # False: the warm-up alone; v is never frozen, and no step after T_w is asked for
     has_server_error = True      # False: the server sends its average uncompressed, and keeps no error
     flushes_subnormals = False   # True: its hardware takes subnormal numbers for 0, in operands and in results
+    refresh_policy = None        # of 0/1 Adam: its own T_v, (hyper, t) -> bool; None: hyper.refreshes(t)
+    meeting_policy = None        # of 0/1 Adam: its own T_u, (hyper, t) -> bool; None: hyper.meets(t)
 
 What a class declares it is then checked within, fully. What it does not declare and cannot do (NotImplementedError) is
-reported as not checked. A class without extensions is given a ``PublishedHyper``, in which they are not fields.
+reported as not checked. A class without extensions is given a ``PublishedHyper``, in which they are not fields (or a
+``PublishedZeroOneHyper``, ``PublishedLambHyper``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Scale = Literal["l1", "l2"]
-Compress = Literal["momentum", "update"]
-FrozenDtype = Literal["float32", "bfloat16"]
+from verification.algorithms import ALGORITHMS, ONE_BIT_ADAM
+from verification.algorithms.base import Algorithm, Array, CommonHyper, Scale
+from verification.algorithms.one_bit_adam import Hyper, PublishedHyper, Snapshot
+from verification.algorithms.one_bit_lamb import LambHyper, LambSnapshot, PublishedLambHyper
+from verification.algorithms.zero_one_adam import PublishedZeroOneHyper, ZeroOneHyper, ZeroOneSnapshot
 
+__all__ = [
+    "EXTENSIONS",
+    "LAYOUTS",
+    "Array",
+    "CollectiveUnderTest",
+    "CommonHyper",
+    "Hyper",
+    "LambHyper",
+    "LambSnapshot",
+    "OptimizerUnderTest",
+    "PublishedHyper",
+    "PublishedLambHyper",
+    "PublishedZeroOneHyper",
+    "Scale",
+    "Snapshot",
+    "Traits",
+    "ZeroOneHyper",
+    "ZeroOneSnapshot",
+    "levels",
+]
 
-@dataclass(frozen=True)
-class PublishedHyper:
-    """Hyper-parameters of the published algorithm; its ``compress``, ``scale_block`` and ``frozen_dtype`` are fixed."""
-
-    lr: float = 1e-3
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    weight_decay: float = 0.0
-    freeze_step: int = 2
-    scale: Scale = "l2"
-    variance_floor: float = 0.0
-    bias_correction: bool = False
-
-    @property
-    def compress(self) -> Compress:
-        """What is compressed [C12]."""
-        return "momentum"
-
-    @property
-    def scale_block(self) -> int | None:
-        """Elements of a block that share a scale [C13]; None: one scale a worker, one a chunk."""
-        return None
-
-    @property
-    def frozen_dtype(self) -> FrozenDtype:
-        """What P is rounded to at the freeze [C14]; "float32": it is not."""
-        return "float32"
-
-
-@dataclass(frozen=True)
-class Hyper(PublishedHyper):
-    """Hyper-parameters of a run (docs/algorithm.md). A ``start`` that can't honour one raises NotImplementedError."""
-
-    compress: Compress = "momentum"  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride, reportAssignmentType]
-    scale_block: int | None = None  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride, reportAssignmentType]
-    frozen_dtype: FrozenDtype = "float32"  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride, reportAssignmentType]
-
-
-EXTENSIONS = ("compress", "scale_block", "frozen_dtype")
-"""The hyper-parameters that the published algorithm does not have."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """State after ``step`` applied steps, as copies that later steps don't change.
-
-    Attributes:
-        params_ND: x, one row a worker (N, D), so that replicas can be compared [L6].
-        momentum_D: m-bar (D,); after the freeze the decoded server message [L5]. In the update form y-bar = P m-bar
-            from the freeze on, with the errors in its units [C12].
-        variance_D: v (D,); constant after the freeze [L4], whatever P is rounded to.
-        worker_errors_ND: delta_i (N, D).
-        server_error_D: delta-bar (D,), chunk j from worker j [C3].
-        step: applied steps; a skipped one does not count [C8].
-    """
-
-    params_ND: Array
-    momentum_D: Array
-    variance_D: Array
-    worker_errors_ND: Array
-    server_error_D: Array
-    step: int
-
-
-ARRAYS = ("params_ND", "momentum_D", "variance_D", "worker_errors_ND", "server_error_D")
+EXTENSIONS = ONE_BIT_ADAM.extensions
+"""The hyper-parameters that the published 1-bit Adam does not have."""
 
 
 @runtime_checkable
@@ -130,9 +94,9 @@ class CollectiveUnderTest(Protocol):
 
 @runtime_checkable
 class OptimizerUnderTest(Protocol):
-    """1-bit Adam. Optional: ``save() -> bytes``, and ``load(data, n_workers)`` on a started instance, new or used."""
+    """An optimizer. Optional: ``save() -> bytes``, and ``load(data, n_workers)`` on a started instance, new or used."""
 
-    def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
+    def start(self, params_D: Array, n_workers: int, hyper: Any) -> None:
         """Begin a run at ``params_D`` (D,) with zero momentum, variance and errors."""
         ...
 
@@ -140,7 +104,7 @@ class OptimizerUnderTest(Protocol):
         """One step from one gradient a worker (N, D)."""
         ...
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Any:
         """Copies of the state."""
         ...
 
@@ -149,6 +113,7 @@ class OptimizerUnderTest(Protocol):
 class Traits:
     """What a class says of itself by class attributes (see the module's docstring)."""
 
+    algorithm: str = "one_bit_adam"
     dtype: str = "float32"
     scale: Scale | None = None
     scale_block: int | None = None
@@ -164,6 +129,8 @@ class Traits:
     compresses: bool = True
     has_server_error: bool = True
     flushes_subnormals: bool = False
+    refresh_policy: Callable[[Any, int], bool] | None = None
+    meeting_policy: Callable[[Any, int], bool] | None = None
 
     @classmethod
     def of(cls, under_test: type) -> Traits:
@@ -183,30 +150,37 @@ class Traits:
         block = values["scale_block"]
         if block is not None and (not isinstance(block, int) or block < 8 or block % 8):
             raise ValueError(f"{under_test.__name__}.scale_block must be None or a multiple of 8, got {block!r}")
-        values["extensions"] = _extensions(under_test.__name__, values["extensions"])
+        algorithm = ALGORITHMS[values["algorithm"]]
+        values["extensions"] = _extensions(under_test.__name__, values["extensions"], algorithm)
         for name in ("workers", "sizes"):
             values[name] = _counts(f"{under_test.__name__}.{name}", values[name])
         if values["layouts"] is not None:
             values["layouts"] = _layouts(under_test.__name__, values["layouts"])
-        values["takes"] = _takes(under_test.__name__, values["takes"] or {})
-        for name in sorted({name for name, _ in values["takes"]} & set(EXTENSIONS) - set(values["extensions"])):
+        values["takes"] = _takes(under_test.__name__, values["takes"] or {}, algorithm)
+        undeclared = set(algorithm.extensions) - set(values["extensions"])
+        for name in sorted({name for name, _ in values["takes"]} & undeclared):
             raise ValueError(f"{under_test.__name__}.takes has {name}, so extensions must have it too")
         return cls(**values)
+
+    @property
+    def checked_as(self) -> Algorithm:
+        """The algorithm that the class says it is."""
+        return ALGORITHMS[self.algorithm]
 
     def taken(self, name: str) -> tuple[Any, ...] | None:
         """The values of one hyper-parameter that the class declares to take; None: it declares nothing."""
         if name == "scale" and self.scale is not None:
             return (self.scale,)
-        if name in EXTENSIONS and name not in self.extensions:
-            return (getattr(PublishedHyper(), name),)
+        if name in self.checked_as.extensions and name not in self.extensions:
+            return (getattr(self.checked_as.published(), name),)
         return dict(self.takes).get(name)
 
-    def hyper(self, **values: Any) -> PublishedHyper:
+    def hyper(self, **values: Any) -> CommonHyper:
         """Hyper-parameters as the class is given them: without extensions, if it has none."""
         if self.extensions:
-            return Hyper(**values)
-        published = {field.name for field in fields(PublishedHyper)}
-        return PublishedHyper(**{name: value for name, value in values.items() if name in published})
+            return self.checked_as.hyper(**values)
+        extensions = self.checked_as.extensions
+        return self.checked_as.published(**{name: one for name, one in values.items() if name not in extensions})
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -231,6 +205,7 @@ class Traits:
 
 
 CHOICES: dict[str, tuple[Any, ...]] = {
+    "algorithm": tuple(ALGORITHMS),
     "dtype": ("float32", "float64"),
     "scale": (None, "l1", "l2"),
     "complement": ("rounded", "subtracted"),
@@ -266,10 +241,11 @@ def _layouts(name: str, declared: Any) -> tuple[str, ...]:
     return tuple(layout for layout in LAYOUTS if layout in declared)
 
 
-def _extensions(name: str, declared: Any) -> tuple[str, ...]:
+def _extensions(name: str, declared: Any, algorithm: Algorithm) -> tuple[str, ...]:
     """The extensions that are declared."""
-    if not isinstance(declared, tuple | list) or not set(declared) <= set(EXTENSIONS):
-        raise ValueError(f"{name}.extensions must be some of {', '.join(EXTENSIONS)} in a tuple, got {declared!r}")
+    known = algorithm.extensions
+    if not isinstance(declared, tuple | list) or not set(declared) <= set(known):
+        raise ValueError(f"{name}.extensions must be some of {', '.join(known)} in a tuple, got {declared!r}")
     return tuple(declared)
 
 
@@ -277,9 +253,9 @@ LONGEST_WARM_UP = 1000
 """The largest freeze_step that a class may fix: a run of the check has to come to its freeze, in hundreds of cases."""
 
 
-def _takes(name: str, declared: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _takes(name: str, declared: Any, algorithm: Algorithm) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """Hyper-parameters with the values that are declared, in a tuple."""
-    known = vars(Hyper())
+    known = algorithm.known
     if not isinstance(declared, dict) or not set(declared) <= set(known):
         raise ValueError(f"{name}.takes must map names of {', '.join(known)} to values, got {declared!r}")
     takes = {key: tuple(value) if isinstance(value, tuple | list) else (value,) for key, value in declared.items()}

@@ -87,14 +87,17 @@ def population(split: str) -> tuple[Mutant, ...]:
         for bug in all_bugs()
         for trigger in triggers(split)
         for level in trigger.levels
-        if bug.suits(level) and (not bug.only_always or trigger.name == "always")
+        if bug.suits(level) and bug.knows(trigger) and (not bug.only_always or trigger.name == "always")
     )
 
 
-def sample(split: str, count: int, seed: int) -> list[Mutant]:
-    """``count`` mutants at random, half of them with one trigger and half with a pair, and as many of every bug."""
+def sample(split: str, count: int, seed: int, algorithm: str | None = None) -> list[Mutant]:
+    """``count`` mutants at random, half of them with one trigger and half with a pair, and as many of every bug.
+
+    ``algorithm``: of implementations of this one alone.
+    """
     rng = np.random.default_rng(seed)
-    everything = population(split)
+    everything = [one for one in population(split) if algorithm in (None, one.bug.algorithm)]
     groups: dict[tuple[str, bool], list[Mutant]] = {}
     for mutant in everything:
         groups.setdefault((mutant.bug.id, ", and " in mutant.trigger.name), []).append(mutant)
@@ -212,18 +215,21 @@ def _meets(level: Any, wanted: Any) -> bool:
     return level == wanted
 
 
-def _rows(split: str, count: int, seed: int, profile: str, part: slice) -> list[Row]:
-    return [row_of(mutant, profile) for mutant in sample(split, count, seed)[part]]
+def _rows(chosen: tuple[str, int, int, str | None], profile: str, part: slice) -> list[Row]:
+    return [row_of(mutant, profile) for mutant in sample(*chosen)[part]]
 
 
-def campaign(split: str, count: int, seed: int, *, profile: str = "quick", jobs: int = -1) -> Iterator[Row]:
+def campaign(
+    split: str, count: int, seed: int, algorithm: str | None = None, *, profile: str = "quick", jobs: int = -1
+) -> Iterator[Row]:
     """Rows of a sample as they are finished."""
+    chosen = (split, count, seed, algorithm)
     if jobs == 1:
-        yield from (row_of(mutant, profile) for mutant in sample(split, count, seed))
+        yield from (row_of(mutant, profile) for mutant in sample(*chosen))
         return
     parts = [slice(first, first + 4) for first in range(0, count, 4)]
     run: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for rows in run(delayed(_rows)(split, count, seed, profile, part) for part in parts):
+    for rows in run(delayed(_rows)(chosen, profile, part) for part in parts):
         yield from rows
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -44,3 +47,19 @@ class Unsupported(Exception):  # noqa: N818 - it is a verdict
 
 class NotJudged(Exception):  # noqa: N818 - it is a verdict
     """A clause has nothing to say here: the step is of another stage, or what the clause starts from is broken."""
+
+
+def judge(relation: object, clauses: Iterable[str], judged: set[str]) -> list[Finding]:
+    """Findings of these clauses, methods of ``relation``; ``judged`` collects those that had something to say.
+
+    A clause whose premise fails is left to that premise's clause.
+    """
+    found: list[Finding] = []
+    with np.errstate(all="ignore"):  # a NaN in the output is a finding, not a warning
+        for name in clauses:
+            try:
+                found += getattr(relation, name)()
+            except NotJudged:
+                continue
+            judged.add(name)
+    return found

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from verification.protocol import ARRAYS, Array, PublishedHyper, Snapshot, Traits, levels
+from verification.algorithms.base import array_names
+from verification.protocol import Array, CommonHyper, Traits, levels
 from verification.relation.finding import Misbehaved, OutOfTime, Unsupported
 from verification.search.cases import Call, OtherRun
 
@@ -60,13 +61,13 @@ class Driver:
         method = getattr(instance, "bytes_per_worker", None)
         return np.asarray(self._call("bytes_per_worker", method)) if callable(method) else None
 
-    def start(self, params_D: Array, n_workers: int, hyper: PublishedHyper, instance: Any = None) -> Any:
+    def start(self, params_D: Array, n_workers: int, hyper: CommonHyper, instance: Any = None) -> Any:
         """``instance``, or a new one, started."""
         instance = self.new() if instance is None else instance
         self.start_in_place(instance, params_D.copy(), n_workers, hyper)
         return instance
 
-    def start_in_place(self, instance: Any, params_D: Array, n_workers: int, hyper: PublishedHyper) -> None:
+    def start_in_place(self, instance: Any, params_D: Array, n_workers: int, hyper: CommonHyper) -> None:
         """Start with the very array given."""
         self._call("start", instance.start, params_D, n_workers, hyper)
 
@@ -78,18 +79,22 @@ class Driver:
         """One step on the very array given."""
         self._call("step", instance.step, grads_ND)
 
-    def look(self, instance: Any, n: int, dim: int) -> tuple[Snapshot, Snapshot]:
+    def look(self, instance: Any, n: int, dim: int) -> tuple[Any, Any]:
         """The very snapshot that was returned, its shapes checked, and a copy of it."""
         seen = self.raw_snapshot(instance, n, dim)
-        return seen, Snapshot(**{name: getattr(seen, name).copy() for name in ARRAYS}, step=int(seen.step))
+        kind = self.traits.checked_as.snapshot
+        copies = {name: getattr(seen, name).copy() for name in array_names(kind)}
+        return seen, kind(**copies, step=int(seen.step))
 
-    def raw_snapshot(self, instance: Any, n: int, dim: int) -> Snapshot:
+    def raw_snapshot(self, instance: Any, n: int, dim: int) -> Any:
         """The very arrays that ``snapshot()`` returned, their shapes checked."""
         seen = self._call("snapshot", instance.snapshot)
-        for name, shape in zip(ARRAYS, ((n, dim), (dim,), (dim,), (n, dim), (dim,)), strict=True):
+        for name in array_names(self.traits.checked_as.snapshot):
             if not hasattr(seen, name):
                 raise Misbehaved(f"{self.name}.snapshot has no {name}")
-            self._check(f"{self.name}.snapshot: {name}", getattr(seen, name), shape)
+            self._check(
+                f"{self.name}.snapshot: {name}", getattr(seen, name), (n, dim) if name.endswith("_ND") else (dim,)
+            )
         if not isinstance(getattr(seen, "step", None), int | np.integer):
             raise Misbehaved(f"{self.name}.snapshot: step must be an integer")
         return seen
@@ -101,7 +106,7 @@ class Driver:
             raise Misbehaved(f"{self.name}.save must return bytes, got {type(data).__name__}")
         return data
 
-    def use(self, instance: Any, run: OtherRun, hyper: PublishedHyper, n_workers: int) -> None:
+    def use(self, instance: Any, run: OtherRun, hyper: CommonHyper, n_workers: int) -> None:
         """Another run on the instance, looked at when it has started and when it ends: that must leave nothing."""
         n, dim = n_workers, run.params_D.size
         self.start(run.params_D, n, hyper, instance)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verification.protocol import Array, PublishedHyper, Traits
+from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import Call, CollectiveCase, OptimizerCase
 
 
@@ -130,12 +130,12 @@ def _exactly_sent(u_XD: Array, scale: str, kind: np.dtype[Any]) -> Array | None:
     return scale_X[..., None] * np.where(u_XD >= 0, 1.0, -1.0) if exact else None
 
 
-def exact_run(traits: Traits, n: int, hyper: PublishedHyper, seed: int) -> OptimizerCase | None:
+def exact_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> OptimizerCase | None:
     """A run with one warm-up step and exact compression rounds, with beta1 = 1/2 and the scale of ``hyper``.
 
     Two rounds for l1 on at most 16 elements, else one. After the warm-up m-bar = g/2 is 2 everywhere, so
-    u = 1 + g_i/2 takes any value that one likes. In the update form all of this times P, so that has to be a power of
-    two, and so does a block.
+    u = 1 + g_i/2 takes any value that one likes (0/1 Adam sends gamma times that). In the update form all of this times
+    P, so that has to be a power of two, and so does a block.
 
     None as in :func:`exact_round`, and where P or the blocks are of another kind.
     """
@@ -166,7 +166,7 @@ def exact_run(traits: Traits, n: int, hyper: PublishedHyper, seed: int) -> Optim
         u_ND = _shuffled_signs(rng, dim) * np.where(agree_D, 1.0, halves_N1)
     u_TND = np.concatenate([u_ND[None]] * steps)
     warm_up_ND = np.full((1, n, dim), 4.0)
-    grads_TND = np.concatenate([warm_up_ND, 2 * (u_TND - 1)])
+    grads_TND = np.concatenate([warm_up_ND, 2 * (u_TND / hyper.sent_unit - 1)])
     if steps == 2:
         grads_TND[2] = 2 * rng.integers(-3, 4, (n, dim))
     dtype = traits.numpy_dtype

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from verification.protocol import Array, PublishedHyper, Traits
+from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import OptimizerCase, OtherRun, most_workers, workers_after
 from verification.search.covering import Row
 from verification.search.dyadic import exact_run
 from verification.search.optimizer_space import (
-    HYPERS,
     LARGE,
     allowed_workers,
     dims,
-    excluded,
     hyper_levels,
     large_rows,
     optimizer_space,
@@ -68,9 +66,10 @@ def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> Optimi
     return _begun(case, row["begin"], traits, rng)
 
 
-def _hyper(row: Row, warm_up: int, n: int, dim: int, traits: Traits, rng: np.random.Generator) -> PublishedHyper:
+def _hyper(row: Row, warm_up: int, n: int, dim: int, traits: Traits, rng: np.random.Generator) -> CommonHyper:
     """Hyper-parameters of the row; the block is one that fits into a chunk, more often than not."""
-    values = {name: row[name] for name in HYPERS}
+    algorithm = traits.checked_as
+    values = {name: algorithm.draw(name, row[name], dim, rng) for name in algorithm.levels}
     if isinstance(row["scale_block"], tuple):
         low, high = row["scale_block"]
         chunk = traits.chunks(dim, n)[0].stop
@@ -116,7 +115,8 @@ def _target(
     """What the instance has done into which a run is loaded: on its hyper-parameters, often as many steps as it."""
     n, dim = shape
     other = _another(n, dim, 0, traits, rng) if any(one.startswith("resize") for one in program) else n
-    brief = _brief_row({name: row[name] for name in (*HYPERS, "workers", "size", "freeze")}, traits, rng)
+    fixed = (*traits.checked_as.levels, "workers", "size", "freeze")
+    brief = _brief_row({name: row[name] for name in fixed}, traits, rng)
     loads = [at for at, operation in enumerate(program) if operation.endswith("used")]
     till = program[: int(rng.choice(loads))].count("step")
     steps = (till, warm_up + int(rng.integers(1, 4)) * traits.compresses, warm_up // 2)[rng.integers(3)]
@@ -131,12 +131,13 @@ def _target(
 
 def _brief_row(fixed: Row, traits: Traits, rng: np.random.Generator) -> Row:
     """Any allowed row with these levels, short, on few workers and elements, and without checkpoints."""
-    features = {**optimizer_space(traits, can_save=False).features, **{name: (fixed[name],) for name in fixed}}
+    space = optimizer_space(traits, can_save=False)
+    features = {**space.features, **{name: (fixed[name],) for name in fixed}}
     for name, takes in BRIEF.items():
         features[name] = tuple(level for level in features[name] if name in fixed or takes(level)) or features[name][:1]
     while True:
         row = {name: levels[rng.integers(len(levels))] for name, levels in features.items()}
-        if not excluded(row):
+        if not space.exclusion(row):
             return row
 
 
@@ -248,7 +249,8 @@ def _gradients(
     grads_TND[:early] *= warm_D
     late = grads_TND[early:]
     # in the update form P, which may be as large as 1e8, multiplies it
-    late *= factors(row["magnitude"], rng, late.shape, huge=1e28 if row["compress"] == "momentum" else 1e22)
+    huge = traits.checked_as.huge if row.get("compress", "momentum") == "momentum" else 1e22
+    late *= factors(row["magnitude"], rng, late.shape, huge=huge)
     grads_TND[:early, :, dead_D] = rng.choice([0.0, 0.0, 1e-25])
     later = row["dead"] == "some, gradient later"
     keep = rng.random(int(dead_D.sum())) < (0.6 if later else 0.0)
@@ -303,10 +305,12 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
     if not traits.compresses or traits.sizes is not None:
         return []
     found = []
-    hyper = {name: hyper_levels(name, values, traits)[0] for name, values in HYPERS.items()}
+    levels, draw, rng = traits.checked_as.levels, traits.checked_as.draw, np.random.default_rng(0)
+    plain = {name: hyper_levels(name, values, traits)[0] for name, values in levels.items()}
+    hyper = {name: draw(name, level, 2**18, rng) for name, level in plain.items()}
     freeze = (traits.taken("freeze_step") or (1,))[0]
     dtype, n, steps = traits.numpy_dtype, allowed_workers(traits)[0], freeze + 1
-    for scale in hyper_levels("scale", HYPERS["scale"], traits):
+    for scale in hyper_levels("scale", levels["scale"], traits):
         grads_TND = np.broadcast_to(absorbing(2**18, scale).astype(dtype), (steps, n, 2**18))
         case_hyper = traits.hyper(**{**hyper, "scale": scale, "freeze_step": freeze})
         found.append(OptimizerCase(np.zeros(2**18, dtype), grads_TND, n, case_hyper, ("step",) * steps))
@@ -315,13 +319,15 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
 
 def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:
     """A run without rounding, on 1, 2 or 4 workers, the other features at random; None where the class takes none."""
-    n, beta1, freeze = (1, 2, 4)[seed % 3], traits.taken("beta1") or (0.5,), traits.taken("freeze_step") or (1,)
-    if n not in allowed_workers(traits) or 0.5 not in beta1 or 1 not in freeze or not traits.compresses:
+    n, fixed = (1, 2, 4)[seed % 3], {**traits.checked_as.exact, "freeze_step": 1}
+    takes = all(value in (traits.taken(name) or (value,)) for name, value in fixed.items())
+    takes &= traits.refresh_policy is None and traits.meeting_policy is None
+    if n not in allowed_workers(traits) or not takes or not traits.compresses:
         return None
     rng = np.random.default_rng(seed)
     row = optimizer_space(traits, can_save=False).random_row(rng)
-    values = vars(_hyper(row, 1, n, 16, traits, rng)) | {"beta1": 0.5}
-    if row["compress"] == "update" and not (traits.taken("eps") or traits.taken("beta2")):
+    values = vars(_hyper(row, 1, n, 16, traits, rng)) | fixed
+    if row.get("compress") == "update" and not (traits.taken("eps") or traits.taken("beta2")):
         # so that P is a power of two: sqrt(v) = 1.5, or 4 with the correction, and the denominator is 2 or 8
         values |= {"beta2": 1 - 9 / 64, "eps": 4.0 if row["bias_correction"] else 0.5}
     case = exact_run(traits, n, traits.hyper(**values), seed)

@@ -34,19 +34,6 @@ SIZES: tuple[Range, ...] = (
 LARGE: Range = (131073, 2**20)
 """The D of few cases, which hold every level of every other feature once."""
 
-HYPERS: dict[str, tuple[Any, ...]] = {
-    "scale": ("l2", "l1"),
-    "bias_correction": (False, True),
-    "variance_floor": (0.0, 1e-3, 0.5),
-    "weight_decay": (0.0, 0.1),
-    "eps": (1e-8, 1e-3, 0.0),
-    "lr": (1e-3, 0.5),
-    "beta1": (0.9, 0.5, 0.0, 0.99),
-    "beta2": (0.999, 0.5, 0.9, 0.0),
-    "compress": ("momentum", "update"),
-    "scale_block": (None, (8, 8), (16, 56), (64, 1016), (1024, 1024), (1032, 4096)),
-    "frozen_dtype": ("float32", "bfloat16"),
-}
 CHECKPOINTS = ("none", "save", "reload", "reload used", "reload often", "resize", "resize twice", "several")
 """What is done beside steps; "reload used" also goes back to an earlier step of the same instance."""
 
@@ -73,6 +60,8 @@ TRIPLES = (
     "snapshots",
     "compress",
     "frozen_dtype",
+    "local_limit",
+    "layers",
 )
 """The features of which ``ci`` covers every triple."""
 
@@ -82,7 +71,7 @@ LATE = ("workers", "magnitude", "compressed")
 
 def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -> Space:
     """Features and levels for a class with these traits; ``thorough`` adds runs of 300 steps."""
-    takes = {name: hyper_levels(name, values, traits) for name, values in HYPERS.items()}
+    takes = {name: hyper_levels(name, values, traits) for name, values in traits.checked_as.levels.items()}
     freeze = traits.taken("freeze_step")
     features: dict[str, tuple[Any, ...]] = {
         "workers": worker_levels(traits),
@@ -104,7 +93,7 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         features["checkpoint"] = tuple(level for level in features["checkpoint"] if not level.startswith("resize"))
     if not traits.compresses:
         features["skips"], features["when"] = ("none", "in the warm-up"), ("in the warm-up",)
-    return Space(features, excluded)
+    return Space(features, excluded_by((*EXCLUDED, *traits.checked_as.excluded)))
 
 
 def allowed_layouts(traits: Traits) -> tuple[str, ...]:
@@ -117,7 +106,11 @@ def _magnitudes(traits: Traits) -> tuple[str, ...]:
     if not traits.compresses:
         return ("1",)
     more = max(allowed_workers(traits)) > 1 and traits.dtype == "float32"
-    return (*magnitudes(flushes=traits.flushes_subnormals), *(("largest",) if more else ()))
+    found = (*magnitudes(flushes=traits.flushes_subnormals), *(("largest",) if more else ()))
+    none = traits.checked_as.no_magnitudes
+    if traits.refresh_policy is not None:  # of its own, so that v may take late gradients
+        none = (*none, "huge", "largest")
+    return tuple(name for name in found if name not in none)
 
 
 def allowed_workers(traits: Traits) -> Sequence[int]:
@@ -184,9 +177,6 @@ EXCLUDED: tuple[Rule, ...] = (
     ),
     ("checkpoint", partial(operator.eq, "none"), "when", lambda when: when != "in the warm-up", NO_MEANING),
 )
-
-
-excluded = excluded_by(EXCLUDED)
 
 
 def large_rows(space: Space, seed: int) -> Iterator[tuple[Row, np.random.Generator]]:

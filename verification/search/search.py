@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from verification.protocol import EXTENSIONS
 from verification.relation.finding import AdapterError, Finding, OutOfTime, Unsupported
 from verification.search.cases import Case
 from verification.search.causes import Cause, Causes, Failing
@@ -247,7 +246,8 @@ class _Search:
         excluded = Counter(plan.space.excluded().values())
         pairs = plan.space.pair_count(done), plan.space.pair_count(rows)
         declared = self.driver.traits.extensions
-        undeclared = tuple(name for name in EXTENSIONS if name not in declared and plan.level == "optimizer")
+        known = self.driver.traits.checked_as.extensions
+        undeclared = tuple(name for name in known if name not in declared and plan.level == "optimizer")
         return Coverage(
             plan.level,
             (len(done), len(rows)),
