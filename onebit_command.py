@@ -14,7 +14,7 @@ import typer
 import reference.bench
 import reference.listing
 from onebit_doctor import doctor
-from onebit_files import write_atomically
+from onebit_files import counted, write_atomically
 from paper_figures.cli import figures
 from paper_figures.report.cli import report
 from theory.cli import prove
@@ -118,7 +118,7 @@ def convert(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     steps = made["optimizer"]["param_groups"][0]["onebit"]["steps"]
-    typer.echo(f"{out}: {len(made['optimizer']['state'])} parameters after {steps} steps")
+    typer.echo(f"{out}: {counted(len(made['optimizer']['state']), 'parameter')} after {counted(steps, 'step')}")
     for lost in deepspeed.LOST:
         typer.echo(f"lost: {lost}")
     if json_file:

@@ -1,4 +1,4 @@
-"""What all packages of this project share: files that a crash leaves whole, digests of sources, the processor's name.
+"""What all packages share: files that a crash leaves whole, digests of sources, the processor's name, "1 case".
 
 It imports nothing of the project, and nothing that has to be installed.
 """
@@ -66,3 +66,8 @@ def processor_name() -> str:
     """The processor's name where Linux says it, else what Python knows."""
     names = (line.partition(":")[2].strip() for line in processor_lines() if line.startswith("model name"))
     return next(names, "") or platform.processor() or platform.machine()
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 case``, ``2 cases``."""
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
 
 from paper_figures import contributions
 
+if TYPE_CHECKING:
+    from paper_figures.figure import PaperFigure
+
+
+def complete_figure(incomplete: str) -> list[str]:
+    """For the shell: names that begin so."""
+    from paper_figures.render import all_figures  # noqa: PLC0415
+
+    return [name for name in all_figures() if name.startswith(incomplete)]
+
 
 def figures(
-    names: Annotated[list[str] | None, typer.Argument(help="Figures to draw; none means all.")] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(autocompletion=complete_figure, help="Figures to draw; none means all.")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List the figures, the claims they show, their minutes; stop.")] = False,
     scale: Annotated[
         str, typer.Option(metavar="quick|full", help="quick: minutes on two cores; full: more seeds, real hardware.")
     ] = "quick",
     out: Annotated[Path, typer.Option(help="Folder for the pictures, tables and captions.")] = Path("report/figures"),
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write what was drawn to this file.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write what was drawn, or is listed, to this file.")] = None,
 ) -> None:
     """Draw figures: loss against steps and bytes, mean and range over seeds.
 
@@ -30,6 +42,7 @@ def figures(
     Exit status 3: all was drawn but for a file that can't be used.
     """
     from onebit_files import write_atomically  # noqa: PLC0415
+    from paper_figures.claims.document import minutes_text  # noqa: PLC0415
     from paper_figures.figure import Scale  # noqa: PLC0415 - matplotlib and pandas are slow to import
     from paper_figures.render import all_figures, render, with_results  # noqa: PLC0415
     from reference.experiments.sweep import default_store  # noqa: PLC0415
@@ -38,10 +51,16 @@ def figures(
         raise typer.BadParameter(f"--scale must be quick or full, got {scale!r}")
     known, console = all_figures(Scale(scale)), Console()
     if show_list:
-        table = Table(Column("name", no_wrap=True), "shows", "beside")
-        for figure in known.values():
-            table.add_row(figure.name, figure.title, figure.beside)
-        console.print(table)
+        rows = listed(known.values())
+        if json_file:
+            write_atomically(json_file, json.dumps(rows, indent=1, ensure_ascii=False))
+        width = max(map(len, known))
+        console.print(f"{'name':<{width}}  minutes  claims; what it shows, and beside what", style="bold")
+        for figure, row in zip(known.values(), rows, strict=True):
+            shows = f"    {figure.title}; beside: {figure.beside}"
+            line = f"{figure.name:<{width}}  {minutes_text(figure):<7}  {' '.join(row['claims'])}".rstrip()
+            console.print(f"{line}\n{shows}", highlight=False, markup=False, soft_wrap=True)
+        console.print("minutes: of processor time, for the figure alone; docs/claims.md has the claims", soft_wrap=True)
         tell_broken(console)
         return
     for name in names or []:
@@ -63,6 +82,23 @@ def figures(
         drawn = {figure.name: str(file) for figure, file in zip(chosen, files, strict=True)}
         write_atomically(json_file, json.dumps(drawn, indent=1))
     tell_broken(console)
+
+
+def listed(figures: Iterable[PaperFigure]) -> list[dict[str, Any]]:
+    """What each figure shows, the claims that rest on it, and its minutes (None: not measured), as plain data."""
+    from paper_figures.claims.registry import all_claims  # noqa: PLC0415
+    from paper_figures.recorded import recorded  # noqa: PLC0415
+
+    return [
+        {
+            "name": figure.name,
+            "title": figure.title,
+            "beside": figure.beside,
+            "claims": [claim.id for claim in all_claims() if figure.name in claim.figures],
+            "minutes": recorded()["minutes"].get(figure.name) if figure.runs else 0,
+        }
+        for figure in figures
+    ]
 
 
 def tell_broken(console: Console) -> None:

@@ -16,17 +16,15 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from onebit_files import write_atomically
+from onebit_files import counted, write_atomically
 from theory.evaluate import Input, bound, domain_text, inputs
-from theory.notation import NOTATION
+from theory.notation import ALIASES
 from theory.theorem import Rank, Theorem, by_id
 from theory.verdict import Verdict, judge
 
 COQ_CACHE = Path(".cache/kernel")
 EXACT = 2**53
 """Up to here a whole number in float64 is the one that was given."""
-ALIASES = {row.latex.strip("\\").translate(str.maketrans("", "", "\\{}_")): row.code for row in NOTATION}
-"""Paper symbol -> code name, so that ``N=64`` and ``n_workers=64`` say the same."""
 
 
 class NotChecked(Exception):  # noqa: N818  (it reports an absence, not an error)
@@ -142,17 +140,26 @@ def as_dict(verdict: Verdict, value: tuple[float, dict[str, Any]] | None) -> dic
         "laws": list(theorem.laws),
         "seconds": round(verdict.seconds, 3),
         "bound": None if value is None else value[0],
-        "evaluated at": None if value is None else {name: repr(number) for name, number in value[1].items()},
+        "evaluated at": None if value is None else {name: plain(number) for name, number in value[1].items()},
     }
 
 
 def input_as_dict(item: Input) -> dict[str, Any]:
     """An input of a bound: name, meaning, unit, domain, default."""
     row = item.row
-    default = item.default if isinstance(item.default, (int, float)) or item.default is None else repr(item.default)
-    return {
-        "name": row.code, "meaning": row.meaning, "unit": row.unit, "domain": domain_text(row), "default": default
-    }  # fmt: skip
+    about = {"name": row.code, "meaning": row.meaning, "unit": row.unit, "domain": domain_text(row)}
+    return {**about, "default": plain(item.default)}
+
+
+def plain(value: Any) -> Any:
+    """A number or nested lists of numbers as JSON has them; a function of the indices as text."""
+    if value is None or isinstance(value, (int, float)):
+        return value
+    if isinstance(value, (sp.Number, np.generic)):
+        return int(value) if value == int(value) else float(value)
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(item) for item in value]
+    return repr(value)
 
 
 def judged(
@@ -229,7 +236,8 @@ def mutate(theorems: Sequence[Theorem], console: Console, share: float, seed: in
     console.print(f"{rejected} of {score.total - len(score.true)} false mutants rejected "
                   f"({', '.join(f'{kind} {count}' for kind, count in score.rejected.most_common())})")  # fmt: skip
     if score.true:
-        console.print(f"{len(score.true)} mutants are true as well (listed with --json)")
+        verb = "is" if len(score.true) == 1 else "are"
+        console.print(f"{counted(len(score.true), 'mutant')} {verb} true as well (listed with --json)")
     if score.coq_rejected or score.coq_true:
         console.print(f"sample through Coq: {score.coq_rejected} proofs fail, {len(score.coq_true)} changed statements "
                       "are true by the same proof")  # fmt: skip
@@ -238,8 +246,19 @@ def mutate(theorems: Sequence[Theorem], console: Console, share: float, seed: in
     return score
 
 
+def complete_theorem(incomplete: str) -> list[str]:
+    """For the shell: ids that begin so, as they are typed (T6a or 6a)."""
+    from theory.registry import all_theorems  # noqa: PLC0415
+
+    ids = [theorem.id for theorem in all_theorems()]
+    return [name for name in (*ids, *(name[1:] for name in ids if incomplete)) if name.startswith(incomplete)]
+
+
 def prove(
-    ids: Annotated[list[str] | None, typer.Argument(help="theorem ids (6, T6, T6a); all when none is given")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(autocompletion=complete_theorem, help="theorem ids (6, T6, T6a); all when none is given"),
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=NUMBER...", help="evaluate bounds, e.g. --set N=64 T=1e5")
     ] = None,

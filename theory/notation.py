@@ -230,3 +230,6 @@ NOTATION: tuple[Row, ...] = (
     Row(p_min, r"p_{\min}", "smallest entry of the preconditioner", default=1.0),
     Row(roundoff, r"\upsilon", "unit roundoff of a floating-point format", domain=UNIT, default=2.0**-24),
 )
+
+ALIASES = {row.latex.strip("\\").translate(str.maketrans("", "", "\\{}_")): row.code for row in NOTATION}
+"""Paper symbol -> code name, so that ``N=64`` and ``n_workers=64`` say the same."""

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
 from theory.definedness import by_convention
-from theory.evaluate import bound, domain_text, evaluate
+from theory.evaluate import bound, domain_text, evaluate, inputs
 from theory.formula import ForAll, Formula, Implies
-from theory.notation import NOTATION, Row
+from theory.notation import ALIASES, NOTATION, Row
 from theory.text import text_of
 from theory.theorem import Line, Rank, Theorem
 from theory.verdict import known_inputs
@@ -168,7 +169,7 @@ def _markdown_theorem(theorem: Theorem) -> list[str]:
     lines = [f"## {theorem.id}. {theorem.title}", "", _prose(words_of(theorem)), ""]
     lines += ["$$", latex(theorem.conclusion, names), "$$", "", "```text", text_of(theorem.conclusion), "```", ""]
     lines += [f"*What it is good for.* {_prose(theorem.good_for)}", "", f"*Rank.* {rank_text(theorem)}.", ""]
-    lines += _hypotheses(theorem)
+    lines += [*_hypotheses(theorem), *_inputs(theorem)]
     if theorem.chain is not None and theorem.rank is not Rank.KERNEL:
         lines += ["**Proof.** From the left side:", ""]
         lines += [f"{number}. {_prose(line.why)}" for number, line in enumerate(theorem.chain(), 1)] + [""]
@@ -202,6 +203,24 @@ def _hypotheses(theorem: Theorem) -> list[str]:
             lines += [f"- *{item.name}*: {_prose(item.words)}", "", "  ```text", f"  {text_of(item.formula)}", "  ```"]
         lines += [""]
     return lines
+
+
+def _inputs(theorem: Theorem) -> list[str]:
+    """The names that ``--set`` takes, each with its default."""
+    items = inputs(theorem)
+    if not items:
+        return []
+    codes = {item.row.code for item in items}
+    also = {code: name for name, code in ALIASES.items() if name not in codes and name != code}
+    texts = []
+    for item in items:
+        code, value = item.row.code, item.default
+        name = f"`{code}`" + (f" or `{also[code]}`" if code in also else "")
+        number = value is not None and np.ndim(value) == 0
+        texts.append(f"{name} ({f'{float(value):.6g}' if number else 'no default' if value is None else 'an array'})")
+    note = " An array, unless it is given, is that of the example." if any("an array" in text for text in texts) else ""
+    return [f"**To evaluate.** `onebit prove {theorem.id} --set NAME=NUMBER` takes, each with its default:", "",
+            f"{', '.join(texts)}.{note}", ""]  # fmt: skip
 
 
 def _domain(row: Row) -> str:
@@ -244,6 +263,7 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "",
         "`onebit prove --mutants` changes every theorem in one place after another and shows that each false change is",
         "rejected. `onebit prove 6 --set N=64 T=1e5` evaluates right-hand sides; what is not given takes its default.",
+        "Each theorem lists the names that `--set` takes, with these defaults, under *To evaluate*.",
         "Numbers that contradict a condition of the theorem (T large enough, a small step) are refused.",
         "",
         "## Notation",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onebit_files import write_atomically
+from onebit_files import counted, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,6 +54,21 @@ def _stoppable() -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
 
 
+def complete_clause(incomplete: str) -> list[str]:
+    """For the shell: clauses that begin so."""
+    from verification.search.clauses import CLAUSES  # noqa: PLC0415
+
+    return [clause.id for clause in CLAUSES if clause.id.startswith(incomplete)]
+
+
+def complete_fault(incomplete: str) -> list[str]:
+    """For the shell: faults and families that begin so."""
+    from verification.mutants.families import all_bugs  # noqa: PLC0415
+
+    names = dict.fromkeys(part for bug in all_bugs() for part in (bug.family, bug.id.partition(".")[2]))
+    return [name for name in names if name.startswith(incomplete)]
+
+
 def verify(
     target: Annotated[
         str, typer.Argument(metavar="FILE.py:Class", help="The class to check: verification/protocol.py.")
@@ -61,7 +76,10 @@ def verify(
     profile: Annotated[
         str, typer.Option(metavar="quick|ci|deep", help="quick: at most 5 minutes; ci: at most 30; deep: 8 hours.")
     ] = "quick",
-    only: Annotated[list[str] | None, typer.Option("--clause", help="This clause alone; may be repeated.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--clause", autocompletion=complete_clause, help="This clause alone; may be repeated."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Other random cases for every seed.")] = 0,
     minutes: Annotated[
         float | None, typer.Option(min=0, help="Stop after so long; what is left is not checked.")
@@ -160,7 +178,7 @@ def _print_causes(console: Any, failed: list[dict[str, Any]]) -> None:
         console.print(about, highlight=False, soft_wrap=True)
         console.print(rows[0]["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
     if len(causes) > SHOWN:
-        console.print(f"\n{len(causes) - SHOWN} more causes: --json FILE, or --clause NAME")
+        console.print(f"\nand {counted(len(causes) - SHOWN, 'more cause')}: --json FILE, or --clause NAME")
 
 
 def _print_coverage(console: Any, name: str, result: Result, failed: int) -> None:
@@ -177,7 +195,7 @@ def _print_coverage(console: Any, name: str, result: Result, failed: int) -> Non
     verdict = f"{failed} of {total} clauses fail" if failed else f"{len(result.of('holds'))} of {total} clauses hold"
     verdict += f", {unchecked} not checked" if unchecked else ""
     took = f"{result.seconds:.1f} s" + (f", {result.cpu_seconds:.1f} s of processor time" if result.cpu_seconds else "")
-    console.print(f"{name}: {verdict}; {result.cases} cases in {took}", highlight=False, soft_wrap=True)
+    console.print(f"{name}: {verdict}; {counted(result.cases, 'case')} in {took}", highlight=False, soft_wrap=True)
 
 
 def _print_verdict(console: Any, verdict: Verdict, expected: dict[str, str]) -> None:
@@ -185,12 +203,22 @@ def _print_verdict(console: Any, verdict: Verdict, expected: dict[str, str]) -> 
     mark = marks.get(verdict.outcome, "[yellow]not checked[/yellow]")
     if verdict.outcome == "fails" and verdict.clause.id in expected:
         mark = "[yellow]fails, as expected[/yellow]"
-    text = verdict.note or f"{verdict.cases} cases"
+    text = verdict.note or counted(verdict.cases, "case")
     console.print(f"{mark} {verdict.clause.id:<26} {verdict.clause.law:<11} {text}", highlight=False, soft_wrap=True)
 
 
 def mutants(
-    count: Annotated[int, typer.Option(min=1, help="How many mutants are sampled.")] = 200,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=complete_fault,
+            help="Faults of this class or family alone, first without a condition. Repeat it.",
+        ),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="How many are sampled; default: 200, with --only 5 a fault.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another sample; with --false-alarms other cases.")] = 0,
     split: Annotated[
         str, typer.Option(metavar="held-out|development", help="Triggers: held-out, or those of the development.")
@@ -213,17 +241,21 @@ def mutants(
     A mutant is one of some 190 faults under one of some thousand triggers. A sample is searched, and the score has its
     95 % interval. With --false-alarms, correct implementations are searched instead: nothing may be found there.
 
+    A new fault is tried by its class: onebit mutants --only ZeroIsMinus. All of a file: --only signs --full.
+
     Exit status 0: all were found. 1: one lives, or a correct class was accused. 3: a file of mutants can't be used.
     130: stopped by Ctrl-C, SIGINT or SIGTERM; the score of those that were done is printed and written.
     """
     if jobs == 0 or jobs < -1:
         raise typer.BadParameter(f"--jobs must be -1 or at least 1, got {jobs}")
+    if only and false_alarms is not None:
+        raise typer.BadParameter("--only chooses faults, and --false-alarms runs correct classes: give one of them")
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import track  # noqa: PLC0415
 
     from verification.algorithms import ALGORITHMS  # noqa: PLC0415
-    from verification.mutants.families import collected  # noqa: PLC0415
-    from verification.mutants.score import Score, campaign, population  # noqa: PLC0415
+    from verification.mutants.families import collected, named  # noqa: PLC0415
+    from verification.mutants.score import Score, campaign, population, sample  # noqa: PLC0415
     from verification.mutants.triggers import SPLITS  # noqa: PLC0415
     from verification.search.plan import PROFILES  # noqa: PLC0415
 
@@ -234,22 +266,29 @@ def mutants(
     if false_alarms is not None:
         _correct_classes(false_alarms, seed, jobs, json_file)
         return
-    console, rows, stopped = Console(), [], False
-    found = campaign(split, count, seed, algorithm, profile=profile, jobs=jobs)
+    console, rows, stopped, names = Console(), [], False, tuple(only or ())
+    try:
+        bugs = named(names)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    wanted = count or (5 * len(bugs) if names else 200)
+    count = len(sample(split, wanted, seed, names, algorithm))
+    if not count:
+        raise typer.BadParameter(f"--algorithm {algorithm} has none of the faults {', '.join(names)}")
+    found = campaign(split, count, seed, names, algorithm, profile=profile, jobs=jobs)
     try:
         with _stoppable():
             for row in track(found, "mutants", count, console=console, transient=True):
                 rows.append(row)
-                if full or (row.differs and not row.killed_by):
+                if full or names or (row.differs and not row.killed_by):
                     mark = ", ".join(row.killed_by) or ("[red]lives[/red]" if row.differs else "never differs")
                     console.print(f"{mark}  {row.mutant}: {row.bug}", highlight=False, soft_wrap=True)
     except KeyboardInterrupt:
         stopped = True
         console.print(f"stopped after {len(rows)} of {count} mutants; the score is of these")
     score = Score(tuple(sorted(rows, key=lambda row: row.mutant)))
-    console.print(
-        f"{split} triggers, {len(population(split))} mutants, seed {seed}, {profile}: {score.text()}", highlight=False
-    )
+    of = f"{split} triggers, {' '.join(names) or f'{len(population(split))} mutants'}"
+    console.print(f"{of}, seed {seed}, {profile}: {score.text()}", highlight=False, soft_wrap=True)
     if json_file:
         about = {
             "split": split,
@@ -257,6 +296,7 @@ def mutants(
             "seed": seed,
             "profile": profile,
             "population": len(population(split)),
+            "only": names,
         }
         write_atomically(json_file, json.dumps({**about, **score.as_dict()}, indent=1))
     if stopped:
@@ -293,8 +333,10 @@ def _correct_classes(seeds: int, start: int, jobs: int, json_file: Path | None) 
         stopped = True
         console.print(f"stopped after {parts} of {number_of_parts(seeds)} parts")
     classes = len(correct_classes())
-    each = "so far" if stopped else f"{seeds} seeds each"
-    console.print(f"{len(alarms)} false alarms in {cases} cases of {classes} correct classes, {each}")
+    each = "so far" if stopped else f"{counted(seeds, 'seed')} each"
+    console.print(
+        f"{counted(len(alarms), 'false alarm')} in {counted(cases, 'case')} of {classes} correct classes, {each}"
+    )
     if json_file:
         command = f"onebit mutants --false-alarms {seeds} --seed {start}"
         about = {"command": command, "seeds": seeds, "correct_classes": classes, "cases": cases, "whole": not stopped}

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
+from onebit_files import counted
 from verification.search.program import programs
 from verification.search.search import Coverage, Result, Verdict
 
@@ -49,13 +50,14 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     """The same for a reader: what was covered, and what was not and why."""
     done, planned = coverage.pairs
     share = "100 %" if done == planned else f"{100 * done / max(1, planned):.1f} %"
-    rows = f"{coverage.rows[0]} of {coverage.rows[1]} cases of the covering arrays"
+    rows = f"{coverage.rows[0]} of {counted(coverage.rows[1], 'case')} of the covering arrays"
     lines = [f"{coverage.level}: {share} of the pairs of feature levels ({done} of {planned}), {rows}"]
     levels = (f"{name} {', '.join(_level(value) for value in values)}" for name, values in coverage.levels.items())
     lines.append(f"  levels: {'; '.join(levels)}")
     if coverage.rows[0] == coverage.rows[1]:
         lines += [f"  every triple of {', '.join(names)}" for names in coverage.triples]
-    lines += [f"  {count} pairs are left out: {reason}" for reason, count in coverage.excluded.items()]
+    for reason, count in coverage.excluded.items():
+        lines.append(f"  {counted(count, 'pair')} {'is' if count == 1 else 'are'} left out: {reason}")
     if coverage.undeclared:
         lines.append(f"  {', '.join(coverage.undeclared)}: as published alone, for extensions does not have them")
     return lines

@@ -77,7 +77,10 @@ def freeze_diagnosis(run: Run) -> str:
     if run.frozen_at:
         return f"frozen at step {run.frozen_at:,}"
     if not run.freeze_rule.needs_norms:
-        return f"{step}: the warm-up ends after step {run.freeze_rule.freeze_step:,}"
+        last = run.freeze_rule.freeze_step
+        if last <= run.steps:  # loaded: from a checkpoint of another program, or with a smaller freeze_step
+            return f"{step}: what was loaded is not frozen; freeze_step={last:,} is over, so the next step ends the warm-up"
+        return f"{step}: the warm-up ends after step {last:,}"
     if any(group["betas"][1] >= 1 for group in run.groups):
         return f"{step}: beta2 has a value that is not allowed, which the next step refuses"
     return _what_it_waits_for(run, step)

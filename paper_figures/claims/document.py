@@ -9,6 +9,9 @@ from paper_figures.claims.claim import ALPHA, MAIN_MARGIN, OTHER_MARGIN, Claim
 from paper_figures.claims.registry import all_claims
 from paper_figures.claims.statistics import MIN_SEEDS
 from paper_figures.contributions import CAN_T_BE_USED, broken
+from paper_figures.figure import PaperFigure
+from paper_figures.recorded import recorded
+from paper_figures.render import all_figures
 
 HEAD = f"""# Claims of 1-bit Adam
 
@@ -54,10 +57,38 @@ in the tables must overturn its verdict, and a test does so.
 
 def to_markdown(claims: Iterable[Claim]) -> str:
     """The page."""
-    claims = list(claims)
-    table = ["| id | claim | where | published |", "|---|---|---|---|"]
-    table += [f"| [{c.id}](#{anchor(c)}) | {c.title} | {c.where} | {c.published or '–'} |" for c in claims]
-    return "\n".join([HEAD, "## Contents\n", *table, "", *map(section, claims)])
+    claims, verdicts = list(claims), recorded()["verdicts"]
+    table = ["| id | claim | verdict | where | published |", "|---|---|---|---|---|"]
+    for c in claims:
+        cells = f"[{c.id}](#{anchor(c)})", c.title, verdicts.get(c.id, ""), c.where, c.published or "–"
+        table.append(f"| {' | '.join(cells)} |")
+    decided = recorded()["decided"] or "no day yet: `python -m paper_figures.recorded` after it records them"
+    told = f"The verdicts are those of `onebit report` at `--scale quick` on {decided}.\n"
+    return "\n".join([HEAD, "## Contents\n", told, *table, "", *figures_of(claims), *map(section, claims)])
+
+
+def figures_of(claims: list[Claim]) -> list[str]:
+    """Which figure shows which claims, and what it takes to draw."""
+    lines = ["## Figures\n", "`onebit figures NAME` draws one, `onebit figures` all of them; runs that figures share"]
+    lines += ["are computed once. Minutes are processor time of one core, for a figure alone and an empty cache"]
+    lines += [f"({recorded()['timed']}: one seed or more of each run, times the seeds).\n"]
+    lines += ["| figure | shows | claims | minutes |", "|---|---|---|---|"]
+    for figure in all_figures().values():
+        shown = ", ".join(f"[{c.id}](#{anchor(c)})" for c in claims if figure.name in c.figures)
+        lines.append(f"| `{figure.name}` | {figure.title} | {shown or '–'} | {minutes_text(figure)} |")
+    return [*lines, ""]
+
+
+def minutes_text(figure: PaperFigure) -> str:
+    """What it takes to draw: "12" minutes, "0.4", "seconds", or "not measured"."""
+    minutes = recorded()["minutes"].get(figure.name)
+    if figure.runs is None or (minutes is not None and minutes < LEAST_MINUTES):
+        return "seconds"
+    return "not measured" if minutes is None else f"{minutes:.0f}" if minutes >= LARGE else f"{minutes:.1f}"
+
+
+LEAST_MINUTES, LARGE = 0.1, 10
+"""Below the one it is seconds, from the other on whole minutes."""
 
 
 def anchor(claim: Claim) -> str:
@@ -69,7 +100,9 @@ def anchor(claim: Claim) -> str:
 def section(claim: Claim) -> str:
     """One claim."""
     name = "" if claim.pair_column == "label" else f"{claim.pair_column} = "
+    verdict = recorded()["verdicts"].get(claim.id)
     evidence = {
+        "verdict": f"**{verdict}**" if verdict else "",
         "figures": ", ".join(f"`{name}`" for name in claim.figures),
         "other facts": ", ".join(f"`{name}`" for name in claim.others),
         "theorems": ", ".join(claim.theorems),

@@ -54,11 +54,23 @@ class RunStore:
             tables.append(table)
         return pd.concat(tables, ignore_index=True)
 
-    def put(self, config: RunConfig, table: pd.DataFrame) -> None:
-        """Store the table of ``config`` with its manifest. JSON keeps every float to the last bit, NaN and inf too."""
+    def put(self, config: RunConfig, table: pd.DataFrame, cpu_seconds: float | None = None) -> None:
+        """Store the table of ``config`` with its manifest. JSON keeps every float to the last bit, NaN and inf too.
+
+        ``cpu_seconds``: the processor time that the run took, all of it.
+        """
         measured = table.columns[table.columns.get_loc("step") :]  # what stands before says which run it is
-        content = {**manifest(config), "table": {name: table[name].tolist() for name in measured}}
+        content = {**manifest(config), "cpu_seconds": cpu_seconds}
+        content["table"] = {name: table[name].tolist() for name in measured}
         write_atomically(self.file(config), json.dumps(content, indent=1))
+
+    def cpu_seconds(self, configs: Iterable[RunConfig]) -> float | None:
+        """The processor time that these runs took, each counted once; None if one is not here, or was not timed."""
+        files = {self.file(config) for config in configs}
+        try:
+            return sum(float(json.loads(file.read_text())["cpu_seconds"]) for file in files)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def file(self, config: RunConfig) -> Path:
         """Where ``config`` is kept."""

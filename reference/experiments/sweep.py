@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import process_time
 from typing import cast
 
 import joblib
@@ -20,6 +21,9 @@ from reference.experiments.run import run
 from reference.experiments.store import RunStore
 
 DASK_TIMEOUT = "10s"
+
+Finished = tuple[RunConfig, pd.DataFrame, float]
+"""A run, its table, and the processor time that it took, in seconds."""
 
 
 def sweep(
@@ -53,26 +57,27 @@ def sweep(
     missing.sort(key=lambda config: -config.steps)  # long runs first: the last minutes then use all cores
     with _stops_on_sigterm(), _progress(console) as progress:
         bar = progress.add_task("runs", total=len(unique), completed=len(unique) - len(missing))
-        for config, table in _compute(missing, n_jobs or os.cpu_count() or 1, scheduler):
-            store.put(config, table)
+        for config, table, cpu_seconds in _compute(missing, n_jobs or os.cpu_count() or 1, scheduler):
+            store.put(config, table, cpu_seconds)
             progress.advance(bar)
     return store.table(configs)
 
 
-def _compute(configs: list[RunConfig], n_jobs: int, scheduler: str | None) -> Iterator[tuple[RunConfig, pd.DataFrame]]:
+def _compute(configs: list[RunConfig], n_jobs: int, scheduler: str | None) -> Iterator[Finished]:
     """Yield finished runs in the order in which they finish."""
     if not configs:
         return
     with _backend(scheduler):
         parallel = joblib.Parallel(n_jobs=-1 if scheduler else n_jobs, return_as="generator_unordered")
         yield from cast(
-            Iterator[tuple[RunConfig, pd.DataFrame]],
-            parallel(joblib.delayed(_run_with_config)(config) for config in configs),
+            Iterator[Finished],
+            parallel(joblib.delayed(_timed)(config) for config in configs),
         )
 
 
-def _run_with_config(config: RunConfig) -> tuple[RunConfig, pd.DataFrame]:
-    return config, run(config)
+def _timed(config: RunConfig) -> Finished:
+    began = process_time()
+    return config, run(config), process_time() - began
 
 
 @contextmanager

@@ -93,3 +93,19 @@ def test_what_was_saved_is_what_is_loaded(name):
         assert torch.equal(torch.cat([one["master"].flatten() for one in own.values()]), raw["fp32_groups_flat"][0])
     else:
         assert flat(net.parameters()).tobytes() == PARAMETERS["step9"].tobytes()
+
+
+def test_stats_say_when_a_loaded_state_freezes():
+    """Nine steps were taken, and freeze_step=5 is over: it freezes at the next step, and says so before."""
+    _, optimizer = resumed("fp32-step9", freeze_step=5)
+    told = optimizer.stats()
+    assert told.freeze_diagnosis == (
+        "step 9: what was loaded is not frozen; freeze_step=5 is over, so the next step ends the warm-up"
+    )
+    for group in optimizer.param_groups:
+        for param in group["params"]:
+            param.grad = torch.ones_like(param)
+    optimizer.step()
+    assert optimizer.stats().freeze_diagnosis == "frozen at step 10"
+    _, later = resumed("fp32-step9", freeze_step=10)
+    assert later.stats().freeze_diagnosis == "step 9: the warm-up ends after step 10"

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,6 +124,18 @@ def test_what_is_stored_comes_back_bit_for_bit(tmp_path):
     assert set(store.get(config(seed=5, label="other name"))["label"]) == {"other name"}
 
 
+def test_a_sweep_says_what_its_runs_took(tmp_path):
+    store, configs = RunStore(tmp_path), [config(seed=1), config(seed=2, steps=24), config(seed=1, label="again")]
+    began = time.process_time()
+    sweep(configs, store, n_jobs=1)
+    took = time.process_time() - began
+    assert 0 < store.cpu_seconds(configs[:1]) < store.cpu_seconds(configs) < took
+    assert store.cpu_seconds(configs) == store.cpu_seconds(configs[:2]), "equal runs are computed once"
+    assert store.cpu_seconds([config(seed=3)]) is None
+    store.put(config(seed=3), run(config(seed=3)))
+    assert store.cpu_seconds([config(seed=3)]) is None, "kept without its time"
+
+
 def test_the_key_changes_with_everything_that_matters(monkeypatch):
     base = config()
     others = [config(seed=1), config(optimizer="adam"), config(steps=13), config(record_every=4)]
@@ -157,7 +170,7 @@ def test_a_sweep_computes_each_run_once_and_resumes(tmp_path, monkeypatch):
 
     def spy(configs, *rest):
         computed.append(len(configs))
-        return ((c, run(c)) for c in configs)
+        return ((c, run(c), 0.0) for c in configs)
 
     monkeypatch.setattr(SWEEP, "_compute", spy)
     configs = [config(seed) for seed in range(3)]
@@ -206,8 +219,8 @@ if {jobs} == 1:
 
 
 class Told(RunStore):
-    def put(self, config, table):
-        super().put(config, table)
+    def put(self, config, table, cpu_seconds):
+        super().put(config, table, cpu_seconds)
         print("kept", flush=True)
 
 

@@ -9,12 +9,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
 import theory
 from theory import cli, kernel, mutants, registry, theorems
+from theory.cli import parse_assignments
+from theory.evaluate import inputs
+from theory.registry import all_theorems
 from theory.render import escape_latex, latex_appendix, words_of
 from theory.text import names_of, parse
 from theory.theorem import CheckSkipped
@@ -92,7 +96,39 @@ def test_the_call_of_the_readme_evaluates_and_names_what_it_assumed(tmp_path):
     rows = {row["id"]: row for row in json.loads((tmp_path / "out.json").read_text())}
     assert rows["T6a"]["bound"] > 0
     assert "T6a at n_workers = 64, n_steps = 100000, " in result.output
-    assert rows["T6a"]["evaluated at"]["beta1"] == "0.9"  # the default of the notation table
+    assert rows["T6a"]["evaluated at"]["beta1"] == 0.9  # the default of the notation table
+    assert rows["T6a"]["evaluated at"]["n_workers"] == 64
+
+
+def numbers(value):
+    return all(map(numbers, value)) if isinstance(value, list) else value is None or isinstance(value, (int, float))
+
+
+def test_what_is_a_number_is_one_in_json(tmp_path):
+    """Arrays too: T3i's defaults are those of its example."""
+    assert prove("3i", "6a", "--set", "beta1=0.5", "--json", str(tmp_path / "out.json")).exit_code == 0
+    for row in json.loads((tmp_path / "out.json").read_text()):
+        assert row["evaluated at"]["beta1"] == 0.5
+        assert all(map(numbers, row["evaluated at"].values()))
+        assert all(numbers(item["default"]) for item in row["inputs"])
+        assert isinstance(row["bound"], float)
+
+
+def test_the_page_has_the_names_that_set_takes_and_their_defaults():
+    """Every name that the page gives is taken, and no other."""
+    page = (ROOT / "docs" / "theory.md").read_text()
+    sections = dict(re.findall(r"^## (T\d+[a-z]?)\. (.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL))
+    for theorem in all_theorems():
+        items = {item.row.code: item.default for item in inputs(theorem)}
+        told = re.search(r"\*\*To evaluate\.\*\*.*?\n\n(.*?)\n\n", sections[theorem.id], flags=re.DOTALL)
+        rows = re.findall(r"`(\w+)`(?: or `(\w+)`)? \(([^)]*)\)", told[1]) if told else []
+        assert [name for name, _, _ in rows] == list(items)
+        for name, other, default in rows:
+            assert parse_assignments([f"{other or name}=1"], items) == {name: 1}
+            if np.ndim(items[name]) == 0:
+                assert float(default) == pytest.approx(float(items[name]), rel=1e-5)
+            else:
+                assert default == "an array"
 
 
 def test_a_number_of_three_hundred_digits_is_shown_in_short():

@@ -24,8 +24,8 @@ ENOUGH = 60
 """So many cases with the level; the cheapest first."""
 
 FAULTS = {
-    kept_state.ScaleOfTheFirstStart: {"begin": ("used", "used, same shape")},
-    kept_state.CorrectionOfTheFirstStart: {"begin": ("used", "used, same shape")},
+    kept_state.ScaleOfTheFirstStart: {"begin": ("used", "used with the same shape")},
+    kept_state.CorrectionOfTheFirstStart: {"begin": ("used", "used with the same shape")},
     kept_state.MaskKeptAtLoad: {"checkpoint": ("reload used",)},
     kept_state.SnapshotCachedByStep: {"checkpoint": ("reload used",)},
     skips.FinitenessBySum: {"magnitude": ("largest",)},

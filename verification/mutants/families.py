@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
 
@@ -92,6 +94,27 @@ class BaseCollectiveBlocks(BaseCollective):
 def all_bugs() -> tuple[Bug, ...]:
     """Every public subclass of the two base implementations that a family module defines."""
     return collected()[0]
+
+
+def named(names: Collection[str]) -> tuple[Bug, ...]:
+    """The bugs of these names: a class, a family (the name of its file), or family.Class.
+
+    Raises:
+        ValueError: a name means none; one sentence, with the names that are like it.
+    """
+    wanted: dict[str, Bug] = {}
+    for name in names:
+        found = {bug.id: bug for bug in all_bugs() if name in (bug.id, bug.family, bug.id.partition(".")[2])}
+        if not found:
+            known = dict.fromkeys(part for bug in all_bugs() for part in (bug.family, bug.id.partition(".")[2]))
+            like = get_close_matches(name, known, 5) or sorted({bug.family for bug in all_bugs()})
+            sentences = (
+                f"there is no fault or family {name!r}; there are {', '.join(like)}",
+                *map(str, collected()[1]),
+            )
+            raise ValueError(". ".join(sentences))
+        wanted |= found
+    return tuple(wanted.values())
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import combinations
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from onebit_files import counted
 from verification.mutants.conditional import conditional
-from verification.mutants.families import Bug, all_bugs
-from verification.mutants.triggers import SPLITS, Trigger, both
+from verification.mutants.families import Bug, all_bugs, named
+from verification.mutants.triggers import ALWAYS, SPLITS, Trigger, both
 from verification.relation.checkpoint import same_state
 from verification.relation.finding import Misbehaved, Unsupported
 from verification.search.cases import Case, CollectiveCase
@@ -91,19 +92,25 @@ def population(split: str) -> tuple[Mutant, ...]:
     )
 
 
-def sample(split: str, count: int, seed: int, algorithm: str | None = None) -> list[Mutant]:
+def sample(split: str, count: int, seed: int, only: Collection[str] = (), algorithm: str | None = None) -> list[Mutant]:
     """``count`` mutants at random, half of them with one trigger and half with a pair, and as many of every bug.
 
-    ``algorithm``: of implementations of this one alone.
+    With ``only`` those of these bugs (``families.named``), and first each of them without a condition; with
+    ``algorithm`` those of implementations of this one.
     """
     rng = np.random.default_rng(seed)
     everything = [one for one in population(split) if algorithm in (None, one.bug.algorithm)]
+    chosen: list[Mutant] = []
+    if only:
+        bugs = [bug for bug in named(only) if algorithm in (None, bug.algorithm)]
+        chosen = [Mutant(bug, ALWAYS, level) for bug in bugs for level in ALWAYS.levels if bug.suits(level)]
+        everything = [mutant for mutant in everything if mutant.bug in bugs and mutant.trigger is not ALWAYS]
+    count = min(count, len(chosen) + len(everything))
     groups: dict[tuple[str, bool], list[Mutant]] = {}
     for mutant in everything:
         groups.setdefault((mutant.bug.id, ", and " in mutant.trigger.name), []).append(mutant)
-    chosen: list[Mutant] = []
     keys = sorted(groups)
-    while len(chosen) < min(count, len(everything)):
+    while len(chosen) < count:
         chosen += [groups[keys[at]][rng.integers(len(groups[keys[at]]))] for at in rng.permutation(len(keys))]
     return chosen[:count]
 
@@ -215,15 +222,22 @@ def _meets(level: Any, wanted: Any) -> bool:
     return level == wanted
 
 
-def _rows(chosen: tuple[str, int, int, str | None], profile: str, part: slice) -> list[Row]:
+def _rows(chosen: tuple[Any, ...], profile: str, part: slice) -> list[Row]:
     return [row_of(mutant, profile) for mutant in sample(*chosen)[part]]
 
 
 def campaign(
-    split: str, count: int, seed: int, algorithm: str | None = None, *, profile: str = "quick", jobs: int = -1
+    split: str,
+    count: int,
+    seed: int,
+    only: Collection[str] = (),
+    algorithm: str | None = None,
+    *,
+    profile: str = "quick",
+    jobs: int = -1,
 ) -> Iterator[Row]:
     """Rows of a sample as they are finished."""
-    chosen = (split, count, seed, algorithm)
+    chosen = (split, count, seed, only, algorithm)
     if jobs == 1:
         yield from (row_of(mutant, profile) for mutant in sample(*chosen))
         return
@@ -260,8 +274,8 @@ class Score:
         share = 100 * self.killed / max(1, len(self.counted))
         same = len(self.rows) - len(self.counted)
         return (
-            f"{self.killed} of {len(self.counted)} mutants killed, {share:.1f} %, 95 % interval {100 * low:.1f} % to "
-            f"{100 * high:.1f} %; {same} more never differed from the correct class on {WITNESSES} cases made for them"
+            f"{self.killed} of {counted(len(self.counted), 'mutant')} killed, {share:.1f} %, 95 % interval {100 * low:.1f} % to "
+            f"{100 * high:.1f} %; {same} more never differed from the correct class on {WITNESSES} cases made for each"
         )
 
     def as_dict(self) -> dict[str, Any]:

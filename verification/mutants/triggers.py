@@ -37,7 +37,7 @@ class Trigger:
 
 BOTH = ("optimizer", "collective")
 SAVED = ("reload", "reload used", "resize", "resize twice")
-DEAD = ("some", "some, gradient later")
+DEAD = ("some", "some with a later gradient")
 SMALL = ((8, 40), (41, 256))
 LOCAL = {"local_doubling": (1, 3), "local_limit": (2, 5, 16), "compressed": ((5, 12), (60, 70))}
 
@@ -52,8 +52,11 @@ def elements(name: str, least: int, size: tuple[int, int], mask: Callable[[Simpl
     return Trigger(name, lambda now: now.dim >= least, {"size": (size,)}, mask, BOTH)
 
 
+ALWAYS = Trigger("always", lambda now: True, levels=BOTH)
+"""No condition at all."""
+
 DEVELOPMENT: tuple[Trigger, ...] = (
-    Trigger("always", lambda now: True, levels=BOTH),
+    ALWAYS,
     Trigger("with bias correction", lambda now: now.hyper.bias_correction, {"bias_correction": (True,)}),
     Trigger("with weight decay", lambda now: now.hyper.weight_decay > 0, {"weight_decay": (0.1,)}),
     Trigger("with a floor", lambda now: now.hyper.variance_floor > 0, {"variance_floor": (1e-3, 0.5)}),

@@ -10,7 +10,7 @@ either choice and is checked at every element.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from theory import rounding
 from verification.protocol import Array, Scale, Traits
+from verification.relation.advice import advice
 from verification.relation.claims import near, number
-from verification.relation.finding import Finding, NotJudged, judge
+from verification.relation.finding import Finding, NotJudged, explained, judge
 from verification.relation.parts import Parts
 from verification.relation.tolerances import (
     combined,
@@ -154,7 +155,11 @@ class CompressionRound:
 
     def findings(self, judged: set[str] | None = None) -> list[Finding]:
         """What does not hold; ``judged`` collects the clauses that had something to say."""
-        return judge(self, CLAUSES, set() if judged is None else judged)
+        found = judge(self, CLAUSES, set() if judged is None else judged)
+        holds = lambda scale, traits: not judge(replace(self, scale=scale, traits=traits), CLAUSES, set())  # noqa: E731
+        told = advice(self.scale, self.traits, holds) if found else ""
+        outputs = (self.output_D, self.worker_errors_ND, self.server_error_after_D)
+        return list(explained(found, dict(zip(self.names, outputs, strict=True)), told))
 
     def worker_one_bit(self) -> Iterator[Finding]:
         """Each worker sends one magnitude a part: abs(u - delta') is the same at all its live elements."""
@@ -169,15 +174,16 @@ class CompressionRound:
                 "L1",
                 "worker_one_bit",
                 f"worker {i} did not send one {self.traits.dtype} magnitude{self._within(part)}: |u - new error| "
-                f"is {sizes[most]:.9g} at element {most} and {sizes[least]:.9g} at element {least}",
+                f"is {sizes[most]:.9g} at element {most}"
+                + (f" and {sizes[least]:.9g} at element {least}" if least != most else ""),
                 near(f"abs({self._sent(i, most)}) - abs({self._sent(i, least)})", 0, slack[most] + slack[least]),
             )
 
     def worker_bits(self) -> Iterator[Finding]:
         """The bit is (u >= 0) wherever rounding can't change that [C2]."""
         for i, k in np.argwhere(self._wrong_bits_ND)[:1]:
-            sent, other = ("+1", "<=") if self.messages_ND[i, k] >= 0 else ("-1", ">=")
-            message = f"worker {i} sent {sent} for element {k}, where u = {self.u_ND[i, k]:.9g}"
+            sent, right, other = ("+", "-", "<=") if self.messages_ND[i, k] >= 0 else ("-", "+", ">=")
+            message = f"worker {i} sent the sign {sent}, must be {right}, for element {k}: u = {self.u_ND[i, k]:.9g}"
             yield Finding("C2", "worker_bits", message, f"{self._sent(i, k)} {other} 0")
 
     def worker_scale(self) -> Iterator[Finding]:
@@ -250,8 +256,8 @@ class CompressionRound:
                 yield Finding(
                     "L5",
                     "one_bit",
-                    f"{self._named(part)} is not one magnitude: |output| is {sizes_D[first]:.9g} at element "
-                    f"{first} and {sizes_D[k]:.9g} at element {k}",
+                    f"{self._named(part)} is not one magnitude: |output| is {sizes_D[first]:.9g} at element {first}"
+                    + (f" and {sizes_D[k]:.9g} at element {k}" if k != first else ""),
                     claim,
                 )
                 return
@@ -263,8 +269,8 @@ class CompressionRound:
         determined_D = rounding.sign_is_determined(w_D, tolerance_D)
         wrong_D = determined_D & self.live_D & (self.output_D != 0) & ((self.output_D > 0) != (w_D >= 0))
         for k in np.flatnonzero(wrong_D)[:1]:
-            sent, other = ("+1", "<") if self.output_D[k] > 0 else ("-1", ">")
-            message = f"the server sent {sent} for element {k}, where w = {w_D[k]:.9g}"
+            sent, right, other = ("+", "-", "<") if self.output_D[k] > 0 else ("-", "+", ">")
+            message = f"the server sent the sign {sent}, must be {right}, for element {k}: w = {w_D[k]:.9g}"
             yield Finding("C2", "server_bits", message, f"{self.names[0]}[{k}] {other} 0")
 
     def server_scale(self) -> Iterator[Finding]:

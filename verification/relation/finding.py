@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from verification.protocol import Array
+
+SPEAKS_OF_NONE = re.compile(r"\b(nan|inf)\b")
+"""A message with a number that is none."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,26 @@ class Finding:
     claim: str = ""
     place: int | None = None
     event: str = ""
+
+
+def not_finite(arrays: Mapping[str, Array]) -> dict[str, str]:
+    """The arrays that hold NaN or Inf, each with the first: {"momentum_D": "momentum_D[3] is nan"}."""
+    found = {}
+    for name, array in arrays.items():
+        if len(at := np.argwhere(~np.isfinite(array))):
+            found[name] = f"{name}{at[0].tolist()} is {array[tuple(at[0])]}"
+    return found
+
+
+def explained(findings: Iterable[Finding], arrays: Mapping[str, Array], advice: str) -> Iterator[Finding]:
+    """Findings with advice; where one speaks of NaN or Inf, it says which of ``arrays`` hold it, and claims none."""
+    where = not_finite(arrays)
+    for one in findings:
+        message, claim = one.message, one.claim
+        if where and SPEAKS_OF_NONE.search(message):
+            message = f"{message}; {', '.join(where.values())}"
+            claim = claim and " and ".join(f"np.isfinite({name}).all()" for name in where)
+        yield replace(one, message=f"{message}{advice}", claim=claim)
 
 
 class AdapterError(Exception):

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verification.algorithms.base import array_names
-from verification.protocol import Array, Traits
+from verification.protocol import Array, Scale, Traits
+from verification.relation.advice import advice
 from verification.relation.claims import equal, near
-from verification.relation.finding import Finding, NotJudged, judge
+from verification.relation.finding import Finding, NotJudged, explained, judge
 
 Floats = NDArray[np.float64]
 Found = Iterator[Finding]
@@ -63,8 +64,9 @@ class Transition(ABC):
     def findings(self, judged: set[str] | None = None) -> list[Finding]:
         """What does not hold; each names the step. ``judged`` collects the clauses that had something to say."""
         found = self._found(set() if judged is None else judged)
-        advice = self._advice() if found else ""
-        return [replace(one, message=f"step {self.t}: {one.message}{advice}") for one in found]
+        arrays = {f"after.{name}": getattr(self.after, name) for name in array_names(self.after)}
+        said = explained(found, arrays, self._advice() if found else "")
+        return [replace(one, message=f"step {self.t}: {one.message}") for one in said]
 
     def _found(self, judged: set[str]) -> list[Finding]:
         if not self.finite:
@@ -86,12 +88,16 @@ class Transition(ABC):
         """What to declare, for each declaration that explains the numbers."""
         if not self.finite or self.left_out:
             return ""
-        advice = ""
+        told = ""
         for name, value, what in DECLARATIONS:
             other: Self = replace(self, traits=replace(self.traits, **{name: value}))
             if getattr(self.traits, name) != value and not other._found(set()):
-                advice += f'; {name} = "{value}" explains it: declare that {what}'
-        return advice
+                told += f'; {name} = "{value}" explains it: declare that {what}'
+        return told + advice(self.hyper.scale, self.traits, self._holds)
+
+    def _holds(self, scale: Scale, traits: Traits) -> bool:
+        """Whether nothing is found with another scale and other chunks."""
+        return not replace(self, hyper=replace(self.hyper, scale=scale), traits=traits)._found(set())
 
     def unchanged(self, law: str, clause: str, names: Sequence[str], because: str = "") -> Found:
         """These arrays are bitwise as before; the first one that is not."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from onebit_files import counted
 from verification.protocol import Array, CommonHyper
 
 Call = tuple[Array, Array, Array]
@@ -37,7 +38,7 @@ class CollectiveCase:
         return self.calls[-1][0].shape[1]
 
     def __repr__(self) -> str:
-        return f"N={self.n_workers}, D={self.dim}, {len(self.calls)} calls, {self.layout}"
+        return f"N={self.n_workers}, D={self.dim}, {counted(len(self.calls), 'call')}, {self.layout}"
 
 
 @dataclass(frozen=True, repr=False)

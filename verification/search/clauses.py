@@ -203,7 +203,7 @@ CLAUSES: tuple[Clause, ...] = (
            "snapshots that are views, state that only snapshot() completes"),
     Clause("optimizer.determinism", "L9", "The same run gives the same bits.", "generators that are not seeded"),
     Clause("optimizer.start_again", "L9", "A run on a used instance is the run on a new one.",
-           "errors, counters or buffers kept by start()", _has("begin", "used", "used, same shape")),
+           "errors, counters or buffers kept by start()", _has("begin", "used", "used with the same shape")),
     Clause("optimizer.beside", "L9", "A run goes on unchanged beside another one.", "state on the class or the module",
            _has("begin", "beside")),
     Clause("optimizer.save", "L9", "save() changes nothing in the running instance.",

@@ -82,7 +82,7 @@ def _begun(case: OptimizerCase, begin: str, traits: Traits, rng: np.random.Gener
     """The case with the run that its instance has done before, or that goes on beside it."""
     if begin == "new":
         return case
-    same = begin == "used, same shape" or (begin == "beside" and rng.random() < 0.5)
+    same = begin == "used with the same shape" or (begin == "beside" and rng.random() < 0.5)
     shape = (case.n_workers, case.dim) if same else None
     return replace(case, begin=begin.split(",", maxsplit=1)[0], other=_other(shape, traits, rng))
 
@@ -252,7 +252,7 @@ def _gradients(
     huge = traits.checked_as.huge if row.get("compress", "momentum") == "momentum" else 1e22
     late *= factors(row["magnitude"], rng, late.shape, huge=huge)
     grads_TND[:early, :, dead_D] = rng.choice([0.0, 0.0, 1e-25])
-    later = row["dead"] == "some, gradient later"
+    later = row["dead"] == "some with a later gradient"
     keep = rng.random(int(dead_D.sum())) < (0.6 if later else 0.0)
     late[:, :, dead_D] = np.where(keep, late[:, :, dead_D], 0.0)
     if row["magnitude"] == "largest":

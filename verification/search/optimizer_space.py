@@ -81,11 +81,11 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         **takes,
         "gradients": tuple(PALETTES),
         "magnitude": _magnitudes(traits),
-        "dead": (*DEAD, "some, gradient later") if traits.compresses else DEAD,
+        "dead": (*DEAD, "some with a later gradient") if traits.compresses else DEAD,
         "skips": ("none", "in the warm-up", "compressed", "on a zero-variance coordinate"),
         "checkpoint": CHECKPOINTS if can_save else ("none",),
         "when": ("in the warm-up", "at the freeze", "compressed") if can_save else ("in the warm-up",),
-        "begin": ("new", "used", "used, same shape", "beside"),
+        "begin": ("new", "used", "used with the same shape", "beside"),
         "snapshots": ("every step", "some steps"),
         "layout": allowed_layouts(traits),
     }

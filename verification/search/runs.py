@@ -19,7 +19,7 @@ from verification.relation import relation_of
 from verification.relation.checkpoint import resized, same_state
 from verification.relation.collective import collective_round
 from verification.relation.compression import CompressionRound
-from verification.relation.finding import Finding, Misbehaved
+from verification.relation.finding import Finding, Misbehaved, not_finite
 from verification.relation.transition import same_bits
 from verification.search.cases import Call, Case, CollectiveCase, OptimizerCase, kind, workers_after
 from verification.search.driver import Driver
@@ -152,11 +152,12 @@ def _optimizer(driver: Driver, case: OptimizerCase, judged: set[str]) -> Iterato
     for place, move in enumerate(follow(driver, case, DISTURBANCES)):
         findings = list(move.findings)
         if move.before is not None and move.after is not None:
-            if _finite(move.before):  # what rounds nowhere was made for a run that is right up to here
+            if not (where := not_finite({name: getattr(move.before, name) for name in array_names(move.before)})):
+                # what rounds nowhere was made for a run that is right up to here
                 findings += _transition(driver, replace(case, exact=case.exact and not found), move, judged)
             elif not found:
-                where = f"before step {move.before.step + 1}"
-                findings.append(Finding("protocol", "raises", f"{where} the state holds NaN or Inf"))
+                text = f"before step {move.before.step + 1} {', '.join(where.values())}"
+                findings.append(Finding("protocol", "raises", text))
         found |= bool(findings)
         yield from (replace(one, place=place) for one in findings)
         end = move.after
@@ -170,10 +171,6 @@ def _optimizer(driver: Driver, case: OptimizerCase, judged: set[str]) -> Iterato
 def findings(under_test: type, case: Case) -> list[Finding]:
     """What ``case`` finds in the class; the same relation and tolerances as those of ``onebit verify``."""
     return list(check(Driver(under_test), case, set()))
-
-
-def _finite(state: Any) -> bool:
-    return all(np.isfinite(getattr(state, name)).all() for name in array_names(state))
 
 
 def _events(case: OptimizerCase) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onebit_files import counted
 from verification.relation.finding import AdapterError, Finding, OutOfTime, Unsupported
 from verification.search.cases import Case
 from verification.search.causes import Cause, Causes, Failing
@@ -196,11 +197,13 @@ class _Search:
             _, case, findings = tally.failing
             verdict.outcome, verdict.case, verdict.findings = "fails", case, tuple(findings)
         elif missing := self.never(tally):
-            verdict.note = f"judged in {tally.cases} cases, never with {missing}; {self.why()}"
+            verdict.note = f"judged in {counted(tally.cases, 'case')}, never with {missing}; {self.why()}"
         elif tally.cases >= LEAST_CASES and pairs[0] >= LEAST_PAIRS * pairs[1]:
             verdict.outcome = "holds"
         else:
-            verdict.note = f"judged in {tally.cases} cases and {pairs[0]} of {pairs[1]} pairs of levels; {self.why()}"
+            verdict.note = (
+                f"judged in {counted(tally.cases, 'case')} and {pairs[0]} of {pairs[1]} pairs of levels; {self.why()}"
+            )
         return verdict
 
     def explained(self, verdicts: Sequence[Verdict]) -> list[Cause]:
@@ -262,11 +265,11 @@ class _Search:
         """How long a full check takes: the calls at the mean of those so far, and what is done beside them."""
         took_C = np.array(self.driver.took)
         if len(took_C) < ENOUGH_CALLS or not self.costs:
-            return f"the time was over after {len(took_C)} calls, too few to say how long a full check takes"
+            return f"the time was over after {counted(len(took_C), 'call')}, too few to say how long a full check takes"
         each = float(np.minimum(took_C, np.quantile(took_C, 0.95)).mean())  # the first call of a thing may be slow
         costs_RK = np.array([costs_of_row(row) for plan in self.plans for row, _ in plan.rows], np.float64)
         minutes = math.ceil(whole_time(np.array(self.costs), costs_RK) / 60)
-        whole = f"{minutes} minute{'s' * (minutes > 1)}" if minutes < 120 else f"{minutes / 60:.1f} hours"
+        whole = f"{counted(minutes, 'minute')}" if minutes < 120 else f"{minutes / 60:.1f} hours"
         return (
             f"the time was over, at {each:.2g} s a call of {self.driver.name} on this machine as busy as it is: a full "
             f"{name} check takes about {whole}; say --minutes {math.ceil(1.5 * minutes)}"
@@ -279,7 +282,7 @@ class _Search:
             notes.append(self.time_needed(name))
         for reason, count in self.refused.most_common(3):
             notes.append(
-                f"{count} of {self.cases} cases were refused ({reason}): declare what the class takes "
+                f"{count} of {counted(self.cases, 'case')} {'was' if count == 1 else 'were'} refused ({reason}): declare what the class takes "
                 "(takes, workers, sizes, compresses), and it is checked fully within that"
             )
         return notes

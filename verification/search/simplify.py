@@ -1,4 +1,4 @@
-"""A smaller counterexample: fewer steps, workers and elements, simpler settings, then rounder numbers.
+"""A smaller counterexample: fewer steps, workers and elements, simpler settings, then numbers near 1, and round ones.
 
 Candidates stay in the domain of the clause: a run without rounding keeps the sizes, scale and beta1 that make it so;
 hyper-parameters, sizes and numbers of workers stay among those that the class takes; and a correct implementation must
@@ -122,6 +122,13 @@ def _smaller_calls(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveC
             yield from _exact(replace(case, calls=calls), traits)
 
 
+def _calls_near_one(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
+    """All inputs of a call times one power of two: what is wrong at any magnitude is shown at that of 1."""
+    for r, inputs in enumerate(case.calls):
+        for nearer in _near_one(inputs):
+            yield from _exact(replace(case, calls=(*case.calls[:r], nearer, *case.calls[r + 1 :])), traits)
+
+
 def _rounder_calls(case: CollectiveCase, traits: Traits) -> Iterator[CollectiveCase]:
     for r, inputs in enumerate(case.calls):
         for k, array in enumerate(inputs):
@@ -196,6 +203,14 @@ def _simpler_run(run: OtherRun, case: OptimizerCase, traits: Traits) -> Iterator
         yield replace(run, grads_TND=simpler)
 
 
+def _run_near_one(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
+    """All gradients times one power of two, then the parameters, then both."""
+    for (nearer,) in () if case.exact else _near_one((case.grads_TND,)):
+        yield replace(case, grads_TND=nearer)
+    for (nearer,) in _near_one((case.params_D,)):
+        yield replace(case, params_D=nearer)
+
+
 def _rounder_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
     for simpler in _simpler_array(case.params_D):
         yield replace(case, params_D=simpler)
@@ -262,6 +277,15 @@ def _simpler_settings(case: OptimizerCase, traits: Traits) -> Iterator[Optimizer
                     yield trimmed(replace(case, program=program))
 
 
+def _near_one(arrays: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """The arrays times one power of two, so that their largest number is about 1, or at least nearer to it."""
+    largest = max((float(np.abs(array[np.isfinite(array)]).max(initial=0)) for array in arrays), default=0.0)
+    exponent = int(np.frexp(largest)[1])
+    for left in (0, exponent // 2, exponent - exponent // 4, exponent - int(np.sign(exponent))):
+        if abs(left) < abs(exponent) and abs(exponent) > NEAR_ONE:
+            yield tuple(np.ldexp(array, left - exponent) for array in arrays)
+
+
 def _simpler_array(array: Any) -> Iterator[Any]:
     """All zero, all ones, a pattern, rounded, sorted; then halves, quarters and so on, down to single numbers."""
     with np.errstate(all="ignore"):
@@ -309,9 +333,10 @@ def _weight(array: Any) -> float:
     with np.errstate(all="ignore"):
         tenths, whole = np.rint(10 * flat), np.rint(flat)
         near_tenth = np.abs(flat - tenths / 10) <= 1e-6 * sizes
-        one_digit = flat == _one_digit(flat)
+        one_digit, orders = flat == _one_digit(flat), np.abs(np.log10(sizes))
     kinds = [(flat == 0) & ~np.signbit(flat), flat == 1, flat == -1, (flat == whole) & (sizes < 10), sizes == np.inf]
     weights = np.select([*kinds, near_tenth & (sizes < 10), one_digit], [0.0, 1.0, 1.5, 2.0, 2.0, 4.0, 5.0], 12.0)
+    weights += np.where(np.isfinite(flat) & (flat != 0), orders, 0.0) / 10  # 1e-38 is strange to read
     weights += 2.0 * np.isin(flat, array.dtype.type(0)) * np.signbit(flat)
     if same(array, seeded(array)):
         return array.size / 4 + 16
@@ -319,12 +344,18 @@ def _weight(array: Any) -> float:
     return float(min(weights.sum(), 0.01 * weights.sum() + (weights[starts] + 2).sum()))
 
 
+NEAR_ONE = 4
+"""Powers of two up to here are near enough to 1."""
+
 FINEST = 64
 """Arrays of so many numbers are changed one by one, larger ones in so many parts."""
 
 Pass = Callable[[Any, Traits], Iterator[Any]]
 
-_COLLECTIVE: tuple[Pass, ...] = (_simpler_settings_of_calls, _plain_calls, _smaller_calls, _rounder_calls)
+_COLLECTIVE: tuple[Pass, ...] = (
+    *(_simpler_settings_of_calls, _plain_calls, _smaller_calls, _calls_near_one, _rounder_calls),
+)
 _OPTIMIZER: tuple[Pass, ...] = (
-    *(_plainer_run, _earlier_freeze, _shorter, _smaller_run, _simpler_settings, _simpler_other, _rounder_run),
+    *(_plainer_run, _earlier_freeze, _shorter, _smaller_run, _simpler_settings, _simpler_other),
+    *(_run_near_one, _rounder_run),
 )

@@ -1,0 +1,78 @@
+"""What was measured last and is kept here: the verdict on each claim, and the minutes that each figure takes.
+
+``python -m paper_figures.recorded [FOLDER]`` renews both, from the report in FOLDER (default: report) and from the runs
+in the cache, and writes docs/claims.md. What is in neither stays as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from onebit_files import processor_name, write_atomically
+from reference.experiments import RunConfig, RunStore
+
+FILE = Path(__file__).with_name("recorded.json")
+
+
+@cache
+def recorded() -> dict[str, Any]:
+    """The record: ``minutes`` by figure with ``timed``, when and where; ``verdicts`` by claim with ``decided``, when."""
+    return json.loads(FILE.read_text())
+
+
+def minutes_of(configs: Iterable[RunConfig], store: RunStore) -> float | None:
+    """The processor time of runs, in minutes, from those that are in ``store``; None if a kind of run is not there.
+
+    Runs that differ in their seed alone are of one kind: those that are missing count as the mean of the others.
+    """
+    kinds: defaultdict[str, dict[str, RunConfig]] = defaultdict(dict)
+    for config in configs:
+        kinds[str({**config.to_dict(), "seed": None, "label": None, "tags": None})][config.key()] = config
+    total = 0.0
+    for kind in kinds.values():
+        timed = [seconds for config in kind.values() if (seconds := store.cpu_seconds([config])) is not None]
+        if not timed:
+            return None
+        total += sum(timed) / len(timed) * len(kind)
+    return total / 60
+
+
+def renewed(old: dict[str, Any], store: RunStore, report: Path, today: str) -> dict[str, Any]:
+    """The record with what is new in the cache and in the report."""
+    from paper_figures.figure import Scale  # noqa: PLC0415 - the command line reads the record, and must start quickly
+    from paper_figures.render import all_figures  # noqa: PLC0415
+
+    figures = all_figures(Scale.QUICK).values()
+    minutes = {figure.name: minutes_of(figure.runs(Scale.QUICK), store) for figure in figures if figure.runs}
+    found = {name: round(value, 1) for name, value in minutes.items() if value is not None}
+    new = {"timed": f"{today}, {processor_name()}" if found else old.get("timed", "")}
+    kept = {name: value for name, value in old.get("minutes", {}).items() if name in minutes}
+    new["minutes"] = dict(sorted((kept | found).items()))
+    new |= {"decided": old.get("decided", ""), "verdicts": old.get("verdicts", {})}
+    if (page := report / "claims.json").is_file():
+        claims = json.loads(page.read_text())
+        new |= {"decided": today, "verdicts": {claim["id"]: claim["verdict"] for claim in claims}}
+    return new
+
+
+def main(report: str = "report") -> None:
+    """Renew the record, and the page that shows it."""
+    from paper_figures.claims.document import to_markdown  # noqa: PLC0415
+    from paper_figures.claims.registry import all_claims  # noqa: PLC0415
+    from reference.experiments.sweep import default_store  # noqa: PLC0415
+
+    new = renewed(recorded(), default_store(), Path(report), datetime.now(UTC).strftime("%Y-%m-%d"))
+    write_atomically(FILE, json.dumps(new, indent=1, ensure_ascii=False) + "\n")
+    recorded.cache_clear()
+    write_atomically(FILE.parents[1] / "docs" / "claims.md", to_markdown(all_claims()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

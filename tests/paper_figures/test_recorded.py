@@ -1,0 +1,77 @@
+"""The record of minutes and verdicts: where its numbers come from, and that the pages show it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from paper_figures import recorded as module
+from paper_figures.claims.claim import Verdict
+from paper_figures.claims.registry import all_claims
+from paper_figures.cli import figures
+from paper_figures.recorded import minutes_of, recorded, renewed
+from paper_figures.render import all_figures
+from reference.experiments import RunConfig, RunStore, run
+
+ROOT = Path(__file__).parents[2]
+
+
+def config(seed, steps=3, label=None):
+    return RunConfig(problem="quadratic", optimizer="adam", hyper={"lr": 1e-3}, steps=steps, seed=seed, label=label)
+
+
+@pytest.fixture
+def store(tmp_path):
+    kept = RunStore(tmp_path / "runs")
+    for one, seconds in ((config(1), 60.0), (config(2), 180.0), (config(1, steps=4), 30.0)):
+        kept.put(one, run(one), seconds)
+    return kept
+
+
+def test_minutes_are_those_of_the_runs_and_of_missing_seeds_the_mean(store):
+    assert minutes_of([config(1), config(2), config(2, label="again")], store) == pytest.approx(4)
+    assert minutes_of([config(1), config(2), config(3), config(1, steps=4)], store) == pytest.approx(6.5)
+    assert minutes_of([config(1), config(1, steps=5)], store) is None, "a kind of run that nobody timed"
+
+
+def test_what_is_new_is_recorded_and_the_rest_stays(tmp_path, store, monkeypatch):
+    old = {"timed": "then", "minutes": {"gan": 2.0, "no figure any more": 1.0}, "decided": "then", "verdicts": {"P1": "x"}}
+    assert renewed(old, store, tmp_path, "now") == old | {"minutes": {"gan": 2.0}}
+    (tmp_path / "claims.json").write_text(json.dumps([{"id": "P2", "verdict": "reproduced"}]))
+    monkeypatch.setattr(module, "minutes_of", lambda configs, store: 1.23)
+    new = renewed(old, store, tmp_path, "now")
+    assert (new["decided"], new["verdicts"]) == ("now", {"P2": "reproduced"})
+    assert new["timed"].startswith("now, ")
+    assert set(new["minutes"]) == {name for name, figure in all_figures().items() if figure.runs}
+    assert set(new["minutes"].values()) == {1.2}
+
+
+def test_the_record_is_of_figures_and_claims_that_there_are():
+    assert set(recorded()["minutes"]) == {name for name, figure in all_figures().items() if figure.runs}
+    assert set(recorded()["verdicts"]) <= {claim.id for claim in all_claims()}
+    assert set(recorded()["verdicts"].values()) <= set(Verdict)
+
+
+def test_readme_has_the_recorded_verdicts():
+    said = re.search(r"Of (\d+) claims, (\d+) are reproduced, (\d+) with conditions, (\d+) are not, and (\d+)",
+                     (ROOT / "README.md").read_text())  # fmt: skip
+    counts = [int(number) for number in said.groups()]
+    assert counts[0] == len(all_claims()) == sum(counts[1:])
+    if found := list(recorded()["verdicts"].values()):
+        kinds = (Verdict.REPRODUCED, Verdict.CONDITIONS, Verdict.NOT_REPRODUCED, Verdict.NOT_DECIDED)
+        assert counts == [len(found), *map(found.count, kinds)]
+
+
+def test_the_list_has_claims_and_minutes(tmp_path, capsys):
+    figures(names=None, show_list=True, json_file=tmp_path / "list.json")
+    told = capsys.readouterr().out
+    rows = {row["name"]: row for row in json.loads((tmp_path / "list.json").read_text())}
+    assert set(rows) == set(all_figures())
+    for claim in all_claims():
+        for name in claim.figures:
+            assert claim.id in rows[name]["claims"]
+            assert re.search(rf"^{name} .*\b{claim.id}\b", told, flags=re.MULTILINE)
+    assert all(isinstance(row["minutes"], (int, float)) for row in rows.values())

@@ -1,0 +1,224 @@
+"""What a finding says: the sign that must be sent, where NaN stands, what was not declared; and numbers near 1."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebit_files import counted
+from verification.adapters.reference import ReferenceCollective, ReferenceCollectiveL1, ReferenceOptimizer
+from verification.independent.optimizers import Eager
+from verification.loading import load_class
+from verification.mutants import signs
+from verification.mutants.base_optimizer import BaseOptimizer
+from verification.protocol import Hyper, Traits
+from verification.report import coverage_lines
+from verification.search.cases import CollectiveCase, OptimizerCase
+from verification.search.driver import Driver
+from verification.search.plan import Plan, Profile
+from verification.search.program import programs
+from verification.search.runs import check, findings
+from verification.search.search import Coverage
+from verification.search.simplify import simplest
+
+PAGE = Path(__file__).parents[2] / "docs" / "verification.md"
+
+
+def floats(*numbers):
+    return np.array(numbers, np.float32)
+
+
+def call(buffers_ND):
+    return CollectiveCase(((buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0])),))
+
+
+def messages(under_test, case):
+    return {one.clause: one.message for one in findings(under_test, case)}
+
+
+def run_of(grads_TND, params_D, **hyper):
+    steps = ("step",) * len(grads_TND)
+    return OptimizerCase(params_D, grads_TND, grads_TND.shape[1], Hyper(**hyper), steps)
+
+
+def test_a_wrong_sign_is_told_with_the_right_one():
+    told = messages(signs.ZeroIsMinus, call(floats([0, 1])))
+    assert told["worker_bits"] == "worker 0 sent the sign -, must be +, for element 0: u = 0"
+    told = messages(signs.ServerZeroIsMinus, replace(call(floats([1, 1], [-1, 1])), exact=True))
+    assert "the server sent the sign -, must be +, for element 0: w = 0" in told["server_bits"]
+
+
+class Silent(ReferenceCollectiveL1):
+    scale = "l1"
+
+    def allreduce(self, *arrays):
+        return super().allreduce(*arrays)
+
+
+class SaysNothing:
+    """l1, and chunks a worker has: the scale was forgotten."""
+
+    def allreduce(self, *arrays):
+        return Silent().allreduce(*arrays)
+
+
+class OneServer:
+    """The literal Algorithm 1 with the l1 scale, which declares neither."""
+
+    def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
+        def compress(u):
+            s = np.abs(u).mean(axis=-1, keepdims=True)
+            sent = np.where(u >= 0, s, -s)
+            return sent, u - sent
+
+        sent_ND, errors_ND = compress(buffers_ND + worker_errors_ND)
+        output_D, error_D = compress(sent_ND.mean(axis=0) + server_error_D)
+        return output_D, errors_ND, error_D
+
+
+class OneServerL2(OneServer):
+    scale = "l2"
+
+
+def test_what_was_not_declared_is_named():
+    two = call(np.resize(floats(1, 2, 3, 5, 8), (2, 16)))
+    assert all('; scale = "l1" explains it: declare it' in text for text in messages(SaysNothing, two).values())
+    two = call(np.resize(floats(1, -2, 3, 5, -8, -1, 4), (2, 16)))
+    both = '; scale = "l1" and server_chunks = 1 explain it: declare them'
+    told = messages(OneServer, two)
+    assert told
+    assert all(both in text for text in told.values())
+    assert findings(type("Declared", (OneServer,), {"scale": "l1", "server_chunks": 1}), two) == []
+
+
+def test_a_fault_that_no_declaration_explains_gets_no_advice():
+    class Doubled(ReferenceCollective):
+        def allreduce(self, *arrays):
+            output_D, errors_ND, error_D = super().allreduce(*arrays)
+            return output_D, 2 * errors_ND, error_D
+
+    told = messages(Doubled, call(np.resize(floats(1, 2, 3, 5, 8), (2, 16))))
+    assert told
+    assert not any("explain" in text for text in told.values())
+
+
+def test_an_optimizer_that_knows_one_scale_is_told_so():
+    class AlwaysL1(ReferenceOptimizer):
+        def start(self, params_D, n_workers, hyper):
+            super().start(params_D, n_workers, replace(hyper, scale="l1"))
+
+    case = run_of(np.resize(floats(1, 2, 3, 5, 8), (3, 2, 16)), np.zeros(16, np.float32), freeze_step=1)
+    told = messages(AlwaysL1, case)
+    assert told
+    assert all('scale = "l1" explains it' in text for text in told.values())
+    assert findings(AlwaysL1, replace(case, hyper=Hyper(freeze_step=1, scale="l1"))) == []
+
+
+class Overflows(OneServerL2):
+    """Squares that overflow."""
+
+    server_chunks = 1
+
+    def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
+        def compress(u):
+            with np.errstate(all="ignore"):
+                s = np.sqrt((u * u).mean(axis=-1, keepdims=True))
+                sent = np.where(u >= 0, s, -s)
+                return sent, u - sent
+
+        sent_ND, errors_ND = compress(buffers_ND + worker_errors_ND)
+        output_D, error_D = compress(sent_ND.mean(axis=0) + server_error_D)
+        return output_D, errors_ND, error_D
+
+
+def test_nan_and_inf_are_told_by_array_and_element_and_asserted():
+    case = call(floats([1, 1e30]))
+    told = messages(Overflows, case)
+    assert "worker_one_bit" in told
+    where = "output_D[0] is inf, new_worker_errors_ND[0, 0] is -inf, new_server_error_D[0] is nan"
+    for text in told.values():
+        assert where in text
+    first, *_ = programs(case, findings(Overflows, case), "Overflows")
+    assert "assert np.isfinite(output_D).all()" in first.text("x.py")
+    assert isinstance(first.raises(Overflows), AssertionError)
+    assert first.raises(type("Right", (ReferenceCollective,), {"server_chunks": 1})) is None
+
+
+def test_a_state_that_starts_from_nan_says_which_number():
+    class Poisoned(Eager):
+        def snapshot(self):
+            seen = super().snapshot()
+            if seen.step == 1:
+                seen.momentum_D[1] = np.nan
+            return seen
+
+    case = run_of(np.ones((3, 1, 2), np.float32), np.zeros(2, np.float32), freeze_step=2)
+    texts = [one.message for one in check(Driver(Poisoned), case, set())]
+    assert any("after.momentum_D[1] is nan" in text for text in texts)
+    assert not any("NaN or Inf" in text for text in texts)
+
+
+def close_to_equal(array):
+    sizes = np.abs(array[array != 0])
+    return sizes.size > 1 and 1.2 < sizes.max() / sizes.min() < 1.6
+
+
+@pytest.mark.parametrize("magnitude", [1e-38, 1e-30, 1e20, 3.0])
+def test_a_ratio_is_shown_by_numbers_near_one(magnitude):
+    case = call(floats([1.07, 1.49]) * np.float32(magnitude))
+    small = simplest(case, lambda one: close_to_equal(one.calls[0][0]), Traits())
+    sizes = np.abs(small.calls[0][0])
+    assert ((sizes >= 0.1) & (sizes < 10)).all()
+    run = run_of(case.calls[0][0][None], floats(0, 0), freeze_step=1)
+    small = simplest(run, lambda one: close_to_equal(one.grads_TND), Traits())
+    assert ((np.abs(small.grads_TND) >= 0.1) & (np.abs(small.grads_TND) < 10)).all()
+
+
+def test_a_fault_of_large_numbers_is_shown_by_the_smallest_that_show_it():
+    small = simplest(call(floats([1.234e28, 1])), lambda one: bool(findings(Overflows, one)), Traits(scale="l2"))
+    largest = np.abs(small.calls[0][0]).max()
+    assert np.sqrt(np.finfo(np.float32).max) < largest < 1e20
+
+
+def test_one_is_no_plural():
+    assert [counted(n, "case") for n in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
+    lines = "\n".join(coverage_lines(Coverage("collective", (1, 1), (1, 1), {"a": 1, "b": 2})))
+    assert "  1 pair is left out: a\n  2 pairs are left out: b" in lines
+    assert "1 of 1 case of the covering arrays" in lines
+
+
+@pytest.mark.parametrize("base", [BaseOptimizer, ReferenceCollective])
+def test_levels_are_told_apart(base):
+    """A line lists them with commas, and a table may: no level holds a comma, a semicolon or a bar."""
+    driver = Driver(base)
+    for level in driver.levels:
+        space = Plan.of(driver, level, Profile(0, 1, 0, triples=False, minutes=1, simplifying=0), 0).space
+        names = [str(value) for values in space.features.values() for value in values if isinstance(value, str)]
+        assert not [name for name in names if re.search("[,;|]", name)]
+
+
+def test_the_optimizer_of_the_page_holds_and_a_bug_in_it_is_found(tmp_path, monkeypatch):
+    """In processes of its own, as the page says; then with the server's error forgotten."""
+    blocks = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    assert [name for name, _ in blocks] == ["my_optimizer.py", "check_it.py"]
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for kind, change in (("right", ""), ("wrong", ' + state["server_error"]')):
+        for name, code in blocks:
+            assert change in code or name == "check_it.py"
+            text = (code.replace(change, "") if change else code).replace("my_optimizer", f"{kind}_optimizer")
+            (tmp_path / name.replace("my", kind).replace("check", kind)).write_text(text)
+        driver = Driver(load_class(f"{tmp_path / f'{kind}_it.py'}:Adapter"))
+        plan = Plan.of(driver, "optimizer", Profile(0, 1, 0, triples=False, minutes=1, simplifying=0), 0)
+        rng = np.random.default_rng(0)
+        rows = (plan.space.random_row(rng) for _ in range(10**4))
+        small = (row for row in rows if row["size"] == (8, 40) and row["magnitude"] == "1")
+        cases = [plan.case(row, number) for number, row in enumerate(islice(small, 5))]
+        found = {one.clause for case in cases for one in check(driver, case, set())}
+        assert bool(found & {"conservation"}) is bool(change)
+        assert bool(found) is bool(change)
