@@ -41,6 +41,7 @@ CLAUSES = (
     "one_bit",
     "server_bits",
     "server_scale",
+    "no_server_error",
     "dead",
 )
 
@@ -58,7 +59,8 @@ class CompressionRound:
         scale: "l2" or "l1" [C1].
         scale_block: elements of a block that share a scale [C13]; None: one scale a worker, one a chunk.
         traits: dtype and chunks of the implementation.
-        exact: the inputs are dyadic, so that no operation rounds and every tolerance is zero.
+        exact: the inputs are dyadic, so that no operation of a worker rounds, and none at all where N is a power of two:
+            the tolerances are zero.
         names: what a claim calls the output, the worker errors and the server error after the round.
         factor_D: what the output that a claim names is times this; a number, or one an element (D,).
         output_tolerance_D: how far what was received may be from ``output_D``, where it is not reported itself.
@@ -230,6 +232,14 @@ class CompressionRound:
                 self._conservation_claim(k, tolerance_D[k]),
             )
 
+    def no_server_error(self) -> Iterator[Finding]:
+        """Where the server compresses nothing it keeps no error: then L1 says what the output must be."""
+        self._need(not self.traits.has_server_error)
+        for k in np.flatnonzero(self.server_error_after_D)[:1]:
+            message = f"has_server_error = False is declared, but the server error at element {k} is "
+            claim = f"not {self.names[2]}.any()"
+            yield Finding("L1", "no_server_error", f"{message}{self.server_error_after_D[k]:.9g}", claim)
+
     def one_bit(self) -> Iterator[Finding]:
         """abs(output) is one constant on the live part of a chunk, or of a block of it [L5].
 
@@ -333,8 +343,9 @@ class CompressionRound:
 
     @cached_property
     def exact_at_server(self) -> bool:
-        """Nothing rounds at the server either: it was made for the right messages."""
-        return self.exact and not self._wrong_bits_ND.any() and not self._wrong_scales_NK.any()
+        """Nothing rounds at the server either: N is a power of two, and it was made for the right messages."""
+        n = len(self.u_ND)
+        return self.exact and n & (n - 1) == 0 and not self._wrong_bits_ND.any() and not self._wrong_scales_NK.any()
 
     @cached_property
     def _worker_scales(self) -> tuple[Floats, Floats]:

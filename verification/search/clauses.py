@@ -32,7 +32,7 @@ class Clause:
         needs: optional methods without which it is left out.
         of: names of the algorithms that have it; (): all.
         stage: "compression": left out for a class that has the warm-up alone; "server": also for one that has no
-            server error.
+            server error; "no server": of a class that has none alone.
     """
 
     id: str
@@ -89,12 +89,15 @@ ROUND = (
      "server error forgotten or of the wrong sign, bits of the wrong worker, ties decided the other way"),
     ("server_scale", "C1, C3", "Each server chunk has the scale of its own average.",
      "padding counted in the tail chunk, one scale for all chunks, scale of the wrong buffer"),
+    ("no_server_error", "L1", "A server that sends its average as it is keeps no error.",
+     "an output that is wrong, or nothing, with the rest in a server error that the class says it does not have"),
 )  # fmt: skip
-SERVER = ("one_bit", "server_bits", "server_scale")
+SERVER, NO_SERVER = ("one_bit", "server_bits", "server_scale"), ("no_server_error",)
 
 
 def _round_clauses(level: str) -> tuple[Clause, ...]:
-    stages = {name: "server" if name in SERVER else "compression" * (level == "optimizer") for name, *_ in ROUND}
+    stages = {name: "compression" * (level == "optimizer") for name, *_ in ROUND}
+    stages |= dict.fromkeys(SERVER, "server") | dict.fromkeys(NO_SERVER, "no server")
     return tuple(Clause(f"{level}.{name}", law, title, bugs, stage=stages[name]) for name, law, title, bugs in ROUND)
 
 
@@ -231,7 +234,8 @@ def clauses_of(driver: Driver) -> tuple[list[Clause], dict[str, list[str]]]:
     """The clauses that the class is checked by, and those left out: reason -> names."""
     chosen, left_out = [], {}
     for clause in CLAUSES:
-        if clause.level in driver.levels and (not clause.of or driver.traits.algorithm in clause.of):
+        concerns = clause.stage != "no server" or not driver.traits.has_server_error
+        if clause.level in driver.levels and concerns and (not clause.of or driver.traits.algorithm in clause.of):
             reason = clause.left_out(driver)
             if reason:
                 left_out.setdefault(reason, []).append(clause.name)

@@ -11,7 +11,7 @@ import numpy as np
 from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import OptimizerCase, OtherRun, most_workers, workers_after
 from verification.search.covering import Row
-from verification.search.dyadic import exact_run
+from verification.search.dyadic import exact_run, tied_run
 from verification.search.optimizer_space import (
     LARGE,
     allowed_workers,
@@ -39,6 +39,12 @@ NEARLY = (3e-19, 1e-17, 1e-12)
 WARM = 1e12
 """The warm-up's gradients before late ones near the largest float32: P is so small that x stays finite."""
 
+TIED = (*range(1, 9), 12, 16, 24, 32, 64, 128)
+"""The N of runs with ties at the server."""
+
+TRIES = 20
+"""So many drawn settings are tried for a run without rounding."""
+
 MANY_STEPS = 40
 """The most steps of a run beside the one of a case."""
 
@@ -46,7 +52,7 @@ MANY_STEPS = 40
 def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> OptimizerCase:
     """A case of this row: what its levels leave open is drawn."""
     n = workers(row["workers"], traits, rng)
-    dim = dims(row["size"], n, traits, rng)
+    dim = dims(row, n, traits, rng)
     warm_up, compressed = (int(rng.integers(*row[name], endpoint=True)) for name in ("freeze", "compressed"))
     hyper = _hyper(row, warm_up, n, dim, traits, rng)
     program = _program(row, warm_up, compressed, (n, dim), traits, rng)
@@ -100,7 +106,7 @@ def _other(shape: tuple[int, int] | None, traits: Traits, rng: np.random.Generat
     """Another run, unlike that of the case but in its shape (N, D) where that is given; it may end in its warm-up."""
     row = _brief_row({}, traits, rng)
     n = shape[0] if shape else workers(row["workers"], traits, rng)
-    dim = shape[1] if shape else dims(row["size"], n, traits, rng)
+    dim = shape[1] if shape else dims(row, n, traits, rng)
     warm_up, compressed = (int(rng.integers(*row[name], endpoint=True)) for name in ("freeze", "compressed"))
     program = _program(row, warm_up, compressed, (n, dim), traits, rng)
     grads_TND = _gradients(row, program, warm_up, (n, dim), traits, rng)
@@ -318,17 +324,26 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
 
 
 def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:
-    """A run without rounding, on 1, 2 or 4 workers, the other features at random; None where the class takes none."""
-    n, fixed = (1, 2, 4)[seed % 3], {**traits.checked_as.exact, "freeze_step": 1}
+    """A run with ties at the server, the other features at random; None where the class takes none.
+
+    The seeds go through N and both scales. Where N is a power of two, nothing rounds.
+    """
+    counts = [n for n in TIED if n in allowed_workers(traits)]
+    if not counts or not traits.compresses:
+        return None
+    n, scales = counts[seed % len(counts)], hyper_levels("scale", ("l2", "l1"), traits)
+    make = tied_run if n & (n - 1) else exact_run
+    fixed = {**traits.checked_as.exact, "freeze_step": 1, **({"beta1": 0.0} if make is tied_run else {})}
     takes = all(value in (traits.taken(name) or (value,)) for name, value in fixed.items())
-    takes &= traits.refresh_policy is None and traits.meeting_policy is None
-    if n not in allowed_workers(traits) or not takes or not traits.compresses:
+    if not takes or traits.refresh_policy is not None or traits.meeting_policy is not None:
         return None
     rng = np.random.default_rng(seed)
-    row = optimizer_space(traits, can_save=False).random_row(rng)
-    values = vars(_hyper(row, 1, n, 16, traits, rng)) | fixed
-    if row.get("compress") == "update" and not (traits.taken("eps") or traits.taken("beta2")):
-        # so that P is a power of two: sqrt(v) = 1.5, or 4 with the correction, and the denominator is 2 or 8
-        values |= {"beta2": 1 - 9 / 64, "eps": 4.0 if row["bias_correction"] else 0.5}
-    case = exact_run(traits, n, traits.hyper(**values), seed)
-    return None if case is None else _begun(case, row["begin"], traits, rng)
+    for _ in range(TRIES):
+        row = optimizer_space(traits, can_save=False).random_row(rng)
+        values = vars(_hyper(row, 1, n, 16, traits, rng)) | fixed | {"scale": scales[seed // len(counts) % len(scales)]}
+        if row.get("compress") == "update" and not (traits.taken("eps") or traits.taken("beta2")):
+            # so that P is a power of two: sqrt(v) = 1.5, or 4 with the correction, and the denominator is 2 or 8
+            values |= {"beta2": 1 - 9 / 64, "eps": 4.0 if row["bias_correction"] else 0.5}
+        if (case := make(traits, n, traits.hyper(**values), seed)) is not None:
+            return _begun(case, row["begin"], traits, rng)
+    return None

@@ -34,6 +34,9 @@ SIZES: tuple[Range, ...] = (
 LARGE: Range = (131073, 2**20)
 """The D of few cases, which hold every level of every other feature once."""
 
+EDGES: dict[str, int | None] = {"any": None, "one before": -1, "on": 0, "one after": 1}
+"""Where D lies beside a multiple of the number of chunks times ``chunk_multiple``; "any": anywhere."""
+
 CHECKPOINTS = ("none", "save", "reload", "reload used", "reload often", "resize", "resize twice", "several")
 """What is done beside steps; "reload used" also goes back to an earlier step of the same instance."""
 
@@ -65,6 +68,9 @@ TRIPLES = (
 )
 """The features of which ``ci`` covers every triple."""
 
+UNBLOCKED = ("workers", "edge", "scale_block")
+"""Features of which every profile covers every triple without blocks: what goes wrong at an edge goes wrong there."""
+
 LATE = ("workers", "magnitude", "compressed")
 """The features of which every profile covers every triple: small and large scales in late steps, at every N."""
 
@@ -76,6 +82,7 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
     features: dict[str, tuple[Any, ...]] = {
         "workers": worker_levels(traits),
         "size": allowed_sizes(traits),
+        "edge": allowed_edges(traits),
         "freeze": tuple((n, n) for n in freeze) if freeze else FREEZE,
         "compressed": (*COMPRESSED, *((LONG,) if thorough else ())) if traits.compresses else ((0, 0),),
         **takes,
@@ -130,6 +137,11 @@ def allowed_sizes(traits: Traits) -> tuple[Range, ...]:
     return _inside(SIZES, traits.sizes)
 
 
+def allowed_edges(traits: Traits) -> tuple[str, ...]:
+    """Levels of where D lies beside a multiple; a class that declares its sizes has those."""
+    return tuple(EDGES) if traits.sizes is None else ("any",)
+
+
 def _inside(ranges: Sequence[Range], allowed: Sequence[int]) -> tuple[Range, ...]:
     """The ranges that hold an allowed number, and some of those that are beyond them all."""
     inside = [(low, high) for low, high in ranges if any(low <= one <= high for one in allowed)]
@@ -147,9 +159,16 @@ TOO_LONG = "too long for one case"
 NO_MEANING = "there is no such case"
 NO_NUMBER = "without eps a gradient of 0 divides by 0"
 
+NO_ROOM = "no such size is short enough"
 OVERFLOW = "x or the errors would overflow"
 
+EDGE_RULES: tuple[Rule, ...] = (
+    ("size", lambda size: size[1] <= 40, "edge", lambda edge: edge != "any", NO_ROOM),
+    ("workers", lambda n: n[1] > 16, "edge", lambda edge: edge != "any", NO_ROOM),
+)
+
 EXCLUDED: tuple[Rule, ...] = (
+    *EDGE_RULES,
     ("size", lambda size: size[0] >= 16385, "workers", lambda n: n[1] > 4, TOO_LONG),
     ("size", lambda size: size[0] >= 257, "workers", lambda n: n[1] > 16, TOO_LONG),
     ("size", lambda size: size[0] >= 41, "workers", lambda n: n[1] > 64, TOO_LONG),
@@ -193,12 +212,20 @@ def workers(level: Range, traits: Traits, rng: np.random.Generator) -> int:
     return int(rng.choice([n for n in allowed_workers(traits) if level[0] <= n <= level[1]]))
 
 
-def dims(level: tuple[int, int], n: int, traits: Traits, rng: np.random.Generator) -> int:
-    """D within its level: anywhere, if large nearer its low end, or beside a multiple of N * ``chunk_multiple``."""
-    low, high = level
+def dims(row: Row, n: int, traits: Traits, rng: np.random.Generator) -> int:
+    """D within its level: anywhere, if large nearer its low end, or beside a multiple of chunks * ``chunk_multiple``.
+
+    Where the level has no such multiple, beside one of ``chunk_multiple`` alone.
+    """
+    (low, high), off = row["size"], EDGES[row["edge"]]
     if traits.sizes is not None:
         return int(rng.choice([size for size in traits.sizes if low <= size <= high]))
     size = int(low * (high / low) ** rng.random()) if low > 256 else int(rng.integers(low, high, endpoint=True))
-    unit = n * traits.chunk_multiple
-    beside = round(size / unit) * unit + int(rng.integers(-1, 2))
-    return beside if low <= beside <= high and rng.random() < 0.5 else size
+    if off is None and rng.random() < 0.5:
+        return size
+    off = int(rng.integers(-1, 2)) if off is None else off
+    for unit in ((traits.server_chunks or n) * traits.chunk_multiple, traits.chunk_multiple):
+        least, most = max(1, -((off - low) // unit)), (high - off) // unit
+        if least <= most:
+            return min(max(round(size / unit), least), most) * unit + off
+    return size

@@ -41,7 +41,7 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile(1, 1, 40, triples=False, minutes=5, simplifying=400, cheap=1),
+    "quick": Profile(1, 1, 60, triples=False, minutes=5, simplifying=400, cheap=1),
     "ci": Profile(6, 2, 120, triples=True, minutes=30, simplifying=1000, cheap=3),
     "deep": Profile(100, 5, 1000, triples=True, minutes=8 * 60, simplifying=5000, cheap=40),
 }
@@ -90,6 +90,10 @@ class Plan:
         if arrays:
             few = replace(space, features={**space.features, "size": space.features["size"][:FEW]})
             arrays[0] += missing_rows(few, seed, late, [row for rows in arrays for row in rows], beside)
+            if level == "optimizer":
+                plain = replace(few, features={**few.features, "scale_block": (None,)})
+                names = optimizer_space.UNBLOCKED
+                arrays[0] += missing_rows(plain, seed, names, [row for rows in arrays for row in rows], beside)
         tried = [row for array in arrays for row in array for _ in range(profile.draws)]
         rows = [(row, 10**6 * seed + number) for number, row in enumerate(tried)]
         rows.sort(key=lambda item: _weight(item[0]))
