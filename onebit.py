@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpu_impl import OneBitAdam
-    from verification.search.search import Result
+    from verification.search.verdicts import Result
 
 __all__ = ["OneBitAdam", "prove", "verify"]
 

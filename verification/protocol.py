@@ -34,13 +34,14 @@ Optional class attributes, with their defaults:
     takes = {}                   # hyper-parameters that it fixes: {"bias_correction": True, "eps": (1e-8, 1e-3)}
     extensions = ()              # what it has beyond the published algorithm, such as ("compress", "scale_block")
     compresses = True            # False: the warm-up alone; v is never frozen, and no step after T_w is asked for
-    has_server_error = True      # False: the server sends its average uncompressed, and keeps no error
+    has_server_error = True      # False: the server sends its average uncompressed, and returns errors of 0
     flushes_subnormals = False   # True: its hardware takes subnormal numbers for 0, in operands and in results
     refresh_policy = None        # of 0/1 Adam: its own T_v, (hyper, t) -> bool; None: hyper.refreshes(t)
     meeting_policy = None        # of 0/1 Adam: its own T_u, (hyper, t) -> bool; None: hyper.meets(t)
 
-What a class declares it is then checked within, fully. What it does not declare and cannot do (NotImplementedError) is
-reported as not checked. A class without extensions is given a ``PublishedHyper``, in which they are not fields (or a
+What a class declares it is then checked within, fully. Where it refuses a case (NotImplementedError) that it does not
+declare away, no clause that has to do with such cases is said to hold: they are not checked, and the report names the
+levels of what was refused. A class without extensions is given a ``PublishedHyper``, in which they are not fields (or a
 ``PublishedZeroOneHyper``, ``PublishedLambHyper``).
 """
 
@@ -48,6 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -143,17 +145,18 @@ class Traits:
         for name, choices in CHOICES.items():
             if not any(values[name] is choice or values[name] == choice for choice in choices):
                 raise ValueError(f"{under_test.__name__}.{name} must be one of {choices}, got {values[name]!r}")
-        for name in ("chunk_multiple", "server_chunks"):
+        for name in ("chunk_multiple", "server_chunks", "scale_block"):
+            values[name] = _integer(values[name])
             count = values[name]
             if not (count is None and name != "chunk_multiple") and (not isinstance(count, int) or count < 1):
                 raise ValueError(f"{under_test.__name__}.{name} must be an integer >= 1, got {count!r}")
         block = values["scale_block"]
-        if block is not None and (not isinstance(block, int) or block < 8 or block % 8):
+        if block is not None and block % 8:
             raise ValueError(f"{under_test.__name__}.scale_block must be None or a multiple of 8, got {block!r}")
         algorithm = ALGORITHMS[values["algorithm"]]
         values["extensions"] = _extensions(under_test.__name__, values["extensions"], algorithm)
-        for name in ("workers", "sizes"):
-            values[name] = _counts(f"{under_test.__name__}.{name}", values[name])
+        for name, most in (("workers", MOST_WORKERS), ("sizes", LARGEST_SIZE)):
+            values[name] = _counts(f"{under_test.__name__}.{name}", values[name], most)
         if values["layouts"] is not None:
             values["layouts"] = _layouts(under_test.__name__, values["layouts"])
         values["takes"] = _takes(under_test.__name__, values["takes"] or {}, algorithm)
@@ -216,16 +219,32 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _counts(what: str, values: Any) -> Any:
-    """``values`` as a tuple of integers >= 1, or a range; None stays."""
-    if values is None or (isinstance(values, range) and len(values) and values.step > 0 and values.start >= 1):
-        return values
+MOST_WORKERS, LARGEST_SIZE = 1024, 2**20
+"""The largest N and D that are tried, whatever a class takes beyond them."""
+
+
+def _integer(value: Any) -> Any:
+    """An integer of NumPy's as one of Python's; anything else stays."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+def _counts(what: str, values: Any, most: int) -> Any:
+    """``values`` up to ``most`` as a tuple of integers >= 1, or a range; None stays."""
+    if values is None:
+        return None
     example = f"{what} must be integers >= 1 in a tuple, such as (2, 4)"
-    if not isinstance(values, tuple | list | set | range) or not values:
+    if isinstance(values, range) and len(values) and values.step > 0 and values.start >= 1:
+        found = range(values.start, min(values.stop, most + 1), values.step)
+    elif isinstance(values, tuple | list | set | range | np.ndarray) and len(values):
+        counts = [_integer(n) for n in values]
+        if not all(type(n) is int and n >= 1 for n in counts):
+            raise ValueError(f"{example}, got {values!r}")
+        found = tuple(sorted(n for n in counts if n <= most))
+    else:
         raise ValueError(f"{example}, got {values!r}")
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in values):
-        raise ValueError(f"{example}, got {values!r}")
-    return tuple(sorted(values))
+    if not found:
+        raise ValueError(f"{what} must have one of at most {most}, got {values!r}: a check can't try larger ones")
+    return found
 
 
 LAYOUTS = ("contiguous", "transposed", "padded", "interleaved", "reversed", "misaligned", "read-only")
@@ -262,6 +281,7 @@ def _takes(name: str, declared: Any, algorithm: Algorithm) -> tuple[tuple[str, t
     for key, values in takes.items():
         if not values or any(isinstance(value, str) != isinstance(known[key], str) for value in values):
             raise ValueError(f"{name}.takes: {key} must have values like {known[key]!r}, got {declared[key]!r}")
+    takes = {key: tuple(_integer(value) for value in values) for key, values in takes.items()}
     for steps in takes.get("freeze_step", ()):
         if not isinstance(steps, int) or not 1 <= steps <= LONGEST_WARM_UP:
             text = f"{name}.takes: a freeze_step must be an integer from 1 to {LONGEST_WARM_UP}, got {steps!r}"

@@ -71,6 +71,11 @@ class Row:
     killed_by: dict[str, str]
     cases: int = 0
 
+    @property
+    def lives(self) -> bool:
+        """Whether it is a fault that was not found."""
+        return self.differs and not self.killed_by
+
 
 @cache
 def triggers(split: str) -> tuple[Trigger, ...]:
@@ -113,6 +118,19 @@ def sample(split: str, count: int, seed: int, only: Collection[str] = (), algori
     while len(chosen) < count:
         chosen += [groups[keys[at]][rng.integers(len(groups[keys[at]]))] for at in rng.permutation(len(keys))]
     return chosen[:count]
+
+
+def sample_size(split: str, count: int | None, seed: int, only: Collection[str], algorithm: str | None) -> int:
+    """How many mutants a sample has; by default 200, with ``only`` five of every bug.
+
+    Raises:
+        ValueError: there are none; one sentence.
+    """
+    wanted = count or (5 * len(named(only)) if only else 200)
+    found = len(sample(split, wanted, seed, only, algorithm))
+    if not found:
+        raise ValueError(f"{algorithm} has none of the faults {', '.join(only)}")
+    return found
 
 
 def wilson(hits: int, trials: int, z: float = 1.96) -> tuple[float, float]:
@@ -274,8 +292,9 @@ class Score:
         share = 100 * self.killed / max(1, len(self.counted))
         same = len(self.rows) - len(self.counted)
         return (
-            f"{self.killed} of {counted(len(self.counted), 'mutant')} killed, {share:.1f} %, 95 % interval {100 * low:.1f} % to "
-            f"{100 * high:.1f} %; {same} more never differed from the correct class on {WITNESSES} cases made for each"
+            f"{self.killed} of {counted(len(self.counted), 'mutant')} killed, {share:.1f} %, 95 % interval "
+            f"{100 * low:.1f} % to {100 * high:.1f} %; {same} more never differed from the correct class on "
+            f"{WITNESSES} cases made for each"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -59,8 +59,8 @@ class CompressionRound:
         scale: "l2" or "l1" [C1].
         scale_block: elements of a block that share a scale [C13]; None: one scale a worker, one a chunk.
         traits: dtype and chunks of the implementation.
-        exact: the inputs are dyadic, so that no operation of a worker rounds, and none at all where N is a power of two:
-            the tolerances are zero.
+        exact: the inputs are dyadic, so that no operation of a worker rounds, and none at all where N is a power of
+            two: the tolerances are zero.
         names: what a claim calls the output, the worker errors and the server error after the round.
         factor_D: what the output that a claim names is times this; a number, or one an element (D,).
         output_tolerance_D: how far what was received may be from ``output_D``, where it is not reported itself.
@@ -159,7 +159,7 @@ class CompressionRound:
         """What does not hold; ``judged`` collects the clauses that had something to say."""
         found = judge(self, CLAUSES, set() if judged is None else judged)
         holds = lambda scale, traits: not judge(replace(self, scale=scale, traits=traits), CLAUSES, set())  # noqa: E731
-        told = advice(self.scale, self.traits, holds) if found else ""
+        told = advice(self.scale, self.traits, holds) if found else ()
         outputs = (self.output_D, self.worker_errors_ND, self.server_error_after_D)
         return list(explained(found, dict(zip(self.names, outputs, strict=True)), told))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from verification.algorithms.base import array_names
 from verification.protocol import Array, Scale, Traits
-from verification.relation.advice import advice
+from verification.relation.advice import Hint, advice, arithmetic
 from verification.relation.claims import equal, near
 from verification.relation.finding import Finding, NotJudged, explained, judge
 
@@ -22,8 +22,8 @@ Found = Iterator[Finding]
 Indices = NDArray[np.intp]
 
 DECLARATIONS = (
-    ("complement", "subtracted", "1 - beta comes from the rounded beta"),
-    ("correction", "float32", "1 - beta^t is formed in float32"),
+    arithmetic("complement", "subtracted", "1 - beta comes from the rounded beta"),
+    arithmetic("correction", "float32", "1 - beta^t is formed in float32"),
 )
 
 
@@ -65,7 +65,7 @@ class Transition(ABC):
         """What does not hold; each names the step. ``judged`` collects the clauses that had something to say."""
         found = self._found(set() if judged is None else judged)
         arrays = {f"after.{name}": getattr(self.after, name) for name in array_names(self.after)}
-        said = explained(found, arrays, self._advice() if found else "")
+        said = explained(found, arrays, self._advice() if found else ())
         return [replace(one, message=f"step {self.t}: {one.message}") for one in said]
 
     def _found(self, judged: set[str]) -> list[Finding]:
@@ -84,16 +84,16 @@ class Transition(ABC):
         """Whether the step was not done at all: no number changed, not even its count."""
         return self.after.step == self.before.step and not list(self.unchanged("", "", array_names(self.before)))
 
-    def _advice(self) -> str:
-        """What to declare, for each declaration that explains the numbers."""
+    def _advice(self) -> tuple[Hint, ...]:
+        """The declarations with which nothing is found."""
         if not self.finite or self.left_out:
-            return ""
-        told = ""
-        for name, value, what in DECLARATIONS:
-            other: Self = replace(self, traits=replace(self.traits, **{name: value}))
-            if getattr(self.traits, name) != value and not other._found(set()):
-                told += f'; {name} = "{value}" explains it: declare that {what}'
-        return told + advice(self.hyper.scale, self.traits, self._holds)
+            return ()
+        hints = []
+        for hint in DECLARATIONS:
+            other: Self = replace(self, traits=hint.of(self.traits))
+            if other.traits != self.traits and not other._found(set()):
+                hints.append(hint)
+        return (*hints, *advice(self.hyper.scale, self.traits, self._holds))
 
     def _holds(self, scale: Scale, traits: Traits) -> bool:
         """Whether nothing is found with another scale and other chunks."""

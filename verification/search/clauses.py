@@ -57,11 +57,21 @@ class Clause:
         """The name of its findings."""
         return self.id.split(".")[1]
 
+    def foreign(self, driver: Driver) -> str:
+        """Why the clause is one of other classes; empty if it is not."""
+        if self.level not in driver.levels:
+            return f"its levels are {' and '.join(driver.levels)}"
+        if self.of and driver.traits.algorithm not in self.of:
+            return f"it is {driver.traits.checked_as.title}"
+        if self.stage == "no server" and driver.traits.has_server_error:
+            return f"{driver.name} declares no has_server_error = False"
+        return ""
+
     def left_out(self, driver: Driver) -> str:
         """Why this class has no such clause; empty if it has."""
+        traits: Traits = driver.traits
         if missing := [name for name in self.needs if not callable(getattr(driver.under_test, name, None))]:
             return f"{driver.name} has no {' and no '.join(f'{name}()' for name in missing)}"
-        traits: Traits = driver.traits
         if self.stage and not traits.compresses:
             return f"{driver.name} declares compresses = False"
         if self.stage == "server" and not traits.has_server_error:
@@ -234,10 +244,8 @@ def clauses_of(driver: Driver) -> tuple[list[Clause], dict[str, list[str]]]:
     """The clauses that the class is checked by, and those left out: reason -> names."""
     chosen, left_out = [], {}
     for clause in CLAUSES:
-        concerns = clause.stage != "no server" or not driver.traits.has_server_error
-        if clause.level in driver.levels and concerns and (not clause.of or driver.traits.algorithm in clause.of):
-            reason = clause.left_out(driver)
-            if reason:
+        if not clause.foreign(driver):
+            if reason := clause.left_out(driver):
                 left_out.setdefault(reason, []).append(clause.name)
             else:
                 chosen.append(clause)

@@ -6,6 +6,7 @@ import inspect
 import math
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,20 +15,34 @@ import numpy as np
 
 from verification.algorithms.base import array_names
 from verification.protocol import Array, CommonHyper, Traits, levels
-from verification.relation.finding import Misbehaved, OutOfTime, Unsupported
+from verification.relation.finding import Misbehaved, OutOfTime, Unsupported, of_the_user, said
 from verification.search.cases import Call, OtherRun
 
 
 class Driver:
-    """A class under test, its traits, and the calls that properties make; ``took``: the seconds of each."""
+    """A class under test, its traits, and the calls that properties make; ``took``: the seconds of each.
 
-    def __init__(self, under_test: type) -> None:
-        self.under_test = under_test
+    ``apart``: this process was started for the class, which was loaded from its file.
+    """
+
+    def __init__(self, under_test: type, *, apart: bool = False) -> None:
+        self.under_test, self.apart = under_test, apart
         self.name = under_test.__name__
         self.levels = levels(under_test)
         self.traits = Traits.of(under_test)
         self.deadline = math.inf
         self.took: list[float] = []
+
+    @property
+    def left(self) -> float:
+        """The seconds until the deadline."""
+        return self.deadline - time.monotonic()
+
+    def declaring(self, traits: Traits) -> Driver:
+        """The same class as if it declared these traits."""
+        other = copy(self)
+        other.traits = traits
+        return other
 
     @property
     def source(self) -> str:
@@ -140,18 +155,18 @@ class Driver:
         return plain
 
     def _call(self, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        if time.monotonic() > self.deadline:
+        if self.left < 0:
             raise OutOfTime
         began = time.monotonic()
         try:
             with np.errstate(all="ignore"):
                 return function(*arguments)
         except NotImplementedError as error:
-            raise Unsupported(_said(error) or f"{self.name}.{method} is not implemented") from None
-        except KeyboardInterrupt:
-            raise
+            raise Unsupported(said(error) or f"{self.name}.{method} is not implemented") from None
         except BaseException as error:
-            raise Misbehaved(f"{self.name}.{method} raised {type(error).__name__}: {_said(error)}") from error
+            if of_the_user(error):
+                raise
+            raise Misbehaved(f"{self.name}.{method} raised {type(error).__name__}: {said(error)}") from error
         finally:
             self.took.append(time.monotonic() - began)
 
@@ -165,13 +180,3 @@ def _unmasked(values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("a masked array: every element must be there")
     return values
-
-
-def _said(error: BaseException) -> str:
-    """The first line of its message; an exception may fail to say it."""
-    try:
-        return (str(error).splitlines() or [""])[0]
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        return "(its message can't be read)"

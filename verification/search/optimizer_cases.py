@@ -90,7 +90,7 @@ def _begun(case: OptimizerCase, begin: str, traits: Traits, rng: np.random.Gener
         return case
     same = begin == "used with the same shape" or (begin == "beside" and rng.random() < 0.5)
     shape = (case.n_workers, case.dim) if same else None
-    return replace(case, begin=begin.split(",", maxsplit=1)[0], other=_other(shape, traits, rng))
+    return replace(case, begin=begin.split(maxsplit=1)[0], other=_other(shape, traits, rng))
 
 
 BRIEF: Mapping[str, Any] = {
