@@ -24,8 +24,8 @@ from verification.search.driver import Driver
 from verification.search.plan import Plan, Profile
 from verification.search.program import programs
 from verification.search.runs import check, findings
-from verification.search.verdicts import Coverage
 from verification.search.simplify import simplest
+from verification.search.verdicts import Coverage
 
 PAGE = Path(__file__).parents[2] / "docs" / "verification.md"
 

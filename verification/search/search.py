@@ -38,7 +38,7 @@ so large a share of the pairs of levels: in the others it had nothing to judge, 
 SAMPLE = 12
 """So many of the cases in which a clause fails must hold with a declaration for it to be named."""
 
-TOLD_AFTER, TOLD_ABOVE = 0.05, 1.5
+TOLD_AFTER, TOLD_ABOVE = 0.05, 3
 """After this share of its time a search says how long a whole one takes, if that is so many times its limit."""
 
 
