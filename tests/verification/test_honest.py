@@ -228,10 +228,13 @@ def test_sizes_beside_multiples_of_the_chunks_occur_on_every_number_of_workers(b
     plan = Plan.of(driver, driver.levels[0], replace(PROFILES["quick"], cheap=0), 5)
     seen = set()
     for row, seed in plan.rows:
-        if row["size"][1] <= 4095 and row.get("scale_block") is None and row["edge"] != "any":
-            case = plan.case(row, seed)
-            assert (case.dim - EDGES[row["edge"]]) % (8 * case.n_workers) == 0
-            seen.add((case.n_workers, row["edge"]))
+        if row.get("scale_block") is None and row["edge"] != "any":
+            rng = np.random.default_rng(seed)
+            n = optimizer_space.workers(row["workers"], driver.traits, rng)
+            dim = optimizer_space.dims(row, n, driver.traits, rng)
+            assert (dim - EDGES[row["edge"]]) % (8 * n) == 0
+            assert row["size"][1] > 256 or plan.case(row, seed).dim == dim
+            seen.add((n, row["edge"]))
     assert seen >= {(n, edge) for n in range(1, 9) for edge in EDGES if edge != "any"}
     assert set(UNBLOCKED) <= set(optimizer_space.optimizer_space(driver.traits, can_save=True).features)
 

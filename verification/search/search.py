@@ -94,9 +94,10 @@ class _Search:
                     self.one(plan, partial(plan.case, row, seed), row)
                     self.costs.append((*costs_of_row(row), time.monotonic() - start))
                     progress(self.cases, total)
-                    if not told and time.monotonic() - self.begin > TOLD_AFTER * limit:
+                    late = not told and time.monotonic() - self.begin > TOLD_AFTER * limit
+                    if late and (needed := self.seconds_needed()) is not None:
                         told = True
-                        if (self.seconds_needed() or 0) > TOLD_ABOVE * limit:
+                        if needed > TOLD_ABOVE * limit:
                             tell(self.how_long())
                 for case in plan.specials:
                     self.one(plan, lambda case=case: case, None)
