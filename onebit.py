@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpu_impl import OneBitAdam
+    from gpu_impl import OneBitAdam, OneBitLamb, ZeroOneAdam
     from verification.search.verdicts import Result
 
-__all__ = ["OneBitAdam", "prove", "verify"]
+OPTIMIZERS = ("OneBitAdam", "OneBitLamb", "ZeroOneAdam")
+__all__ = ["OneBitAdam", "OneBitLamb", "ZeroOneAdam", "prove", "verify"]
 
 PACKAGES = ("reference", "theory", "gpu_impl", "verification", "paper_figures")
 
@@ -65,11 +66,11 @@ def verify(implementation: type, *, profile: str = "quick", seed: int = 0, minut
 
 
 def __getattr__(name: str) -> Any:
-    """The optimizer, when it is first asked for."""
-    if name == "OneBitAdam":
-        from gpu_impl import OneBitAdam
+    """An optimizer, when it is first asked for."""
+    if name in OPTIMIZERS:
+        import gpu_impl
 
-        return OneBitAdam
+        return getattr(gpu_impl, name)
     raise AttributeError(f"module 'onebit' has no {name!r}; there are {', '.join(__all__)}")
 
 

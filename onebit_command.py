@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -105,6 +106,9 @@ def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint folder of DeepSpeed 0.19.6, or its model_states file.")],
     out: Annotated[Path, typer.Argument(help="File to write: torch.load gives 'model' and 'optimizer'.")],
     trust: Annotated[bool, typer.Option(help="Unpickle anything that is in it.")] = False,
+    frozen: Annotated[
+        list[str] | None, typer.Option(help="A parameter or module without gradient; repeat for several.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Replace OUT if it exists.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write what was done and lost to this file.")] = None,
 ) -> None:
@@ -114,9 +118,13 @@ def convert(
     if json_file and json_file.resolve() in (source.resolve(), out.resolve()):
         raise typer.BadParameter(f"--json would replace {json_file}")
     try:
-        made = deepspeed.convert_file(source, out, trust=trust, force=force)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            made = deepspeed.convert_file(source, out, trust=trust, force=force, frozen=frozen or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    for warning in told:
+        typer.echo(f"note: {warning.message}")
     steps = made["optimizer"]["param_groups"][0]["onebit"]["steps"]
     typer.echo(f"{out}: {counted(len(made['optimizer']['state']), 'parameter')} after {counted(steps, 'step')}")
     for lost in deepspeed.LOST:

@@ -1,6 +1,7 @@
 """1-bit Adam for training, and its kernels: compress, server and apply in one pass each, at the byte floor.
 
-:class:`OneBitAdam` is a ``torch.optim.Optimizer``; docs/training.md says how to use it. ``get_backend("auto", device)``
+:class:`OneBitAdam` is a ``torch.optim.Optimizer``, and so are :class:`ZeroOneAdam` and :class:`OneBitLamb`, by the same
+kernels; docs/training.md says how to use them. ``get_backend("auto", device)``
 gives the fastest kernels for a device; all do the same, to the bit in every elementwise operation.
 ``kernels/backend.py`` says what they do, ``kernels/torch_.py`` is the one to read.
 """
@@ -19,7 +20,9 @@ from gpu_impl.kernels.step_scalars import step_scalars
 from gpu_impl.optimizer.ddp import leave_gradients_local
 from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam
 from gpu_impl.optimizer.one_bit_adam import OneBitAdam
+from gpu_impl.optimizer.one_bit_lamb import OneBitLamb
 from gpu_impl.optimizer.stats import Stats
+from gpu_impl.optimizer.zero_one_adam import ZeroOneAdam
 
 __all__ = [
     "BACKENDS",
@@ -28,9 +31,11 @@ __all__ = [
     "HookedOneBitAdam",
     "Layout",
     "OneBitAdam",
+    "OneBitLamb",
     "ServerState",
     "Stats",
     "WorkerState",
+    "ZeroOneAdam",
     "gather_on_save",
     "gathered_state_dict",
     "get_backend",

@@ -27,14 +27,18 @@ def figures(
     names: Annotated[
         list[str] | None, typer.Argument(autocompletion=complete_figure, help="Figures to draw; none means all.")
     ] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="List the figures, the claims they show, their minutes; stop.")] = False,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List the figures, the claims they show, their minutes; stop.")
+    ] = False,
     scale: Annotated[
         str, typer.Option(metavar="quick|full", help="quick: minutes on two cores; full: more seeds, real hardware.")
     ] = "quick",
     out: Annotated[Path, typer.Option(help="Folder for the pictures, tables and captions.")] = Path("report/figures"),
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write what was drawn, or is listed, to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write what was drawn, or is listed, to this file.")
+    ] = None,
 ) -> None:
     """Draw figures: loss against steps and bytes, mean and range over seeds.
 

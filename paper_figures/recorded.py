@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("recorded.json")
 
 @cache
 def recorded() -> dict[str, Any]:
-    """The record: ``minutes`` by figure with ``timed``, when and where; ``verdicts`` by claim with ``decided``, when."""
+    """The record: ``minutes`` by figure, ``timed`` when and where; ``verdicts`` by claim, ``decided`` when."""
     return json.loads(FILE.read_text())
 
 

@@ -83,3 +83,40 @@ def test_the_version_and_the_short_help():
 def test_a_shell_can_complete():
     found = onebit(_ONEBIT_COMPLETE="complete_bash", COMP_WORDS="onebit ver", COMP_CWORD="1")
     assert found.stdout.split() == ["verify"]
+
+
+def completed(*words):
+    found = onebit(_ONEBIT_COMPLETE="complete_bash", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1))
+    return found.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "some"),
+    [
+        (["figures", "convergence_d"], ["convergence_denoising", "convergence_digits_mlp"]),
+        (["prove", "T6"], ["T6a", "T6b"]),
+        (["prove", "10"], ["10a", "10b"]),
+        (["verify", "x.py:Y", "--clause", "optimizer.res"], ["optimizer.resume", "optimizer.resize"]),
+        (["mutants", "--only", "ServerZero"], ["ServerZeroIsMinus"]),
+        (["mutants", "--only", "sign"], ["signs"]),
+    ],
+)
+def test_a_shell_completes_names(words, some):
+    found = completed("onebit", *words)
+    assert set(some) <= set(found)
+    assert all(name.startswith(words[-1]) for name in found)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["verify", "READ"],
+        ["convert", "do"],
+        ["prove", "--json", "do"],
+        ["figures", "--out", "do"],
+        ["mutants", "--json", "x"],
+    ],
+)
+def test_files_are_left_to_the_shell(words):
+    """It completes files where nothing is offered (``complete -o default``): so nothing may be."""
+    assert completed("onebit", *words) == []

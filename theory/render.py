@@ -216,11 +216,17 @@ def _inputs(theorem: Theorem) -> list[str]:
     for item in items:
         code, value = item.row.code, item.default
         name = f"`{code}`" + (f" or `{also[code]}`" if code in also else "")
-        number = value is not None and np.ndim(value) == 0
-        texts.append(f"{name} ({f'{float(value):.6g}' if number else 'no default' if value is None else 'an array'})")
+        texts.append(f"{name} ({default_text(value)})")
     note = " An array, unless it is given, is that of the example." if any("an array" in text for text in texts) else ""
     return [f"**To evaluate.** `onebit prove {theorem.id} --set NAME=NUMBER` takes, each with its default:", "",
             f"{', '.join(texts)}.{note}", ""]  # fmt: skip
+
+
+def default_text(value: Any) -> str:
+    """The default of an input, in a few characters."""
+    if value is None:
+        return "no default"
+    return "an array" if np.ndim(value) else f"{float(value):.6g}"
 
 
 def _domain(row: Row) -> str:

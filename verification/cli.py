@@ -248,23 +248,13 @@ def mutants(
     Exit status 0: all were found. 1: one lives, or a correct class was accused. 3: a file of mutants can't be used.
     130: stopped by Ctrl-C, SIGINT or SIGTERM; the score of those that were done is printed and written.
     """
-    if jobs == 0 or jobs < -1 or (only and false_alarms is not None):
-        number = f"--jobs must be -1 or at least 1, got {jobs}"
-        both = "--only chooses faults, and --false-alarms runs correct classes: give one of them"
-        raise typer.BadParameter(both if only and false_alarms is not None else number)
+    _check_options(split, profile, algorithm, jobs, faults=bool(only), correct=false_alarms is not None)
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import track  # noqa: PLC0415
 
-    from verification.algorithms import ALGORITHMS  # noqa: PLC0415
     from verification.mutants.families import collected  # noqa: PLC0415
     from verification.mutants.score import Score, campaign, population, sample_size  # noqa: PLC0415
-    from verification.mutants.triggers import SPLITS  # noqa: PLC0415
-    from verification.search.plan import PROFILES  # noqa: PLC0415
 
-    asked = (("--split", split, SPLITS), ("--profile", profile, PROFILES), ("--algorithm", algorithm, ALGORITHMS))
-    for option, value, choices in asked:
-        if value is not None and value not in choices:
-            raise typer.BadParameter(f"{option} must be one of {', '.join(choices)}, got {value!r}")
     if false_alarms is not None:
         _correct_classes(false_alarms, seed, jobs, json_file)
         return
@@ -303,6 +293,22 @@ def mutants(
         for sentence in broken:
             typer.echo(f"onebit mutants: {sentence}", err=True)
         raise typer.Exit(3)
+
+
+def _check_options(split: str, profile: str, algorithm: str | None, jobs: int, *, faults: bool, correct: bool) -> None:
+    """Refuse options of ``onebit mutants`` that are none."""
+    from verification.algorithms import ALGORITHMS  # noqa: PLC0415
+    from verification.mutants.triggers import SPLITS  # noqa: PLC0415
+    from verification.search.plan import PROFILES  # noqa: PLC0415
+
+    if jobs == 0 or jobs < -1:
+        raise typer.BadParameter(f"--jobs must be -1 or at least 1, got {jobs}")
+    if faults and correct:
+        raise typer.BadParameter("--only chooses faults, and --false-alarms runs correct classes: give one of them")
+    asked = (("--split", split, SPLITS), ("--profile", profile, PROFILES), ("--algorithm", algorithm, ALGORITHMS))
+    for option, value, choices in asked:
+        if value is not None and value not in choices:
+            raise typer.BadParameter(f"{option} must be one of {', '.join(choices)}, got {value!r}")
 
 
 def _correct_classes(seeds: int, start: int, jobs: int, json_file: Path | None) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from gpu_impl.optimizer.collectives import CollectiveFailedError
 from gpu_impl.optimizer.flat_params import local
 
 WORDS = ("No space left", "quota exceeded", "File too large")
@@ -24,10 +25,13 @@ def told_if_full(folder: Path, tensors: Iterable[Tensor]) -> Iterator[None]:
 
     Raises:
         OSError: it failed; if for want of space, then with what is needed and what is free.
+        CollectiveFailedError: another worker died.
     """
     free = shutil.disk_usage(folder).free
     try:
         yield
+    except CollectiveFailedError:
+        raise
     except (OSError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         needed = MARGIN + sum(local(tensor).nbytes for tensor in tensors)
@@ -39,4 +43,4 @@ def told_if_full(folder: Path, tensors: Iterable[Tensor]) -> Iterator[None]:
             ) from error
         if isinstance(error, OSError):
             raise
-        raise OSError(f"the checkpoint could not be written to {folder}: {reason}") from error
+        raise OSError(f"the file could not be written to {folder}: {reason}") from error

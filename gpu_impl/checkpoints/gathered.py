@@ -8,7 +8,8 @@ from torch import distributed as dist
 from torch.optim.optimizer import Optimizer
 
 from gpu_impl.optimizer.base import OneBitOptimizer
-from gpu_impl.optimizer.state import IGNORED, SERVER, WORKER, of_workers
+from gpu_impl.optimizer.names import OF
+from gpu_impl.optimizer.state import of_workers
 
 
 def gathered_state_dict(optimizer: OneBitOptimizer) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def _gather(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:
         return state_dict
     optimizer.meet("a gathered state_dict()")
     for state in state_dict["state"].values():
-        own = {name: value.cpu() for name, value in state.items() if name.startswith((WORKER, SERVER, IGNORED))}
+        own = {name: value.cpu() for name, value in state.items() if OF in name}
         parts: list[Any] | None = [None] * collectives.size if collectives.rank == 0 else None
         dist.gather_object(own, parts, group=collectives.group, group_dst=0)
         for part in parts or ():

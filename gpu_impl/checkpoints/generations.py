@@ -6,18 +6,23 @@
 A save may be killed at any instruction. What is left of it is recognised and removed by the next save of any run: an
 unfinished folder whose lock nobody holds, and a complete one whose manifest was renamed to ``deleted``, which is how a
 deletion begins. Only files of our own names are removed; a folder in which others have put something stays, and so does
-a link to a checkpoint that was moved elsewhere.
+a link to a checkpoint that was moved elsewhere. What the system does not let us delete, such as another user's, is told
+once and stays; it stops neither the save nor the deletion of the others.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+logger = logging.getLogger("onebit")
 
 _NAME = re.compile(r"checkpoint-([0-9a-f]{8})-(\d{6,})")
 _PART = re.compile(r"\.checkpoint-([0-9a-f]{8})-(\d{6,})\.part")
@@ -25,6 +30,10 @@ MANIFEST, DELETED, WRITER = "checkpoint.json", "deleted", "writer"
 _OURS = re.compile(
     r"writer|deleted|checkpoint\.json|plain\.pt|extra-\d+\.pt|__\d+_\d+\.distcp|(__\d+)?\.metadata(\.tmp)?"
 )
+
+
+_told: set[Path] = set()
+"""What could not be deleted, and was told."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +46,32 @@ class Generation:
 
 
 def generations_in(folder: Path) -> list[Generation]:
-    """All complete checkpoints in ``folder``, oldest first; none if there is no such folder."""
-    found = []
-    for path in folder.iterdir() if folder.is_dir() else ():
-        match = _NAME.fullmatch(path.name)
-        if match and (path / MANIFEST).is_file():
-            found.append(Generation(path, match[1], int(match[2])))
+    """All complete checkpoints in ``folder``, oldest first; none if there is no such folder.
+
+    Raises:
+        OSError: it can't be read, or one that is called like a checkpoint.
+    """
+    return [one for one in _called_so(folder) if is_there(one.path / MANIFEST)]
+
+
+def _called_so(folder: Path) -> list[Generation]:
+    """What is called like a complete checkpoint, oldest first."""
+    matches = [(path, _NAME.fullmatch(path.name)) for path in (folder.iterdir() if is_there(folder) else ())]
+    found = [Generation(path, match[1], int(match[2])) for path, match in matches if match]
     return sorted(found, key=lambda one: (one.number, one.run))
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file or folder; newer Pythons' ``exists`` says no where nobody may look.
+
+    Raises:
+        OSError: the system does not say.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
@@ -51,9 +79,10 @@ def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
 
     Raises:
         ValueError: the folder holds checkpoints of several runs, so that nobody can know which is meant.
+        OSError: it can't be read.
     """
     folder = Path(folder)
-    if (folder / MANIFEST).is_file():
+    if is_there(folder / MANIFEST):
         return folder
     newest = {one.run: one for one in generations_in(folder)}
     if len(newest) > 1:
@@ -68,7 +97,7 @@ class NewGeneration:
     Args:
         folder: where the checkpoints are.
         run: identity of the run.
-        number: of this checkpoint, from :func:`next_number`.
+        number: of this checkpoint, from :func:`prepare`.
 
     Attributes:
         part: the folder to write into.
@@ -82,20 +111,12 @@ class NewGeneration:
         self._lock: IO[bytes] | None = None
 
     def begin(self) -> None:
-        """Remove what broken saves have left, make the folder, and lock it as long as it is written.
+        """Make the folder, and lock it as long as it is written.
 
         Raises:
-            OSError: the folder can't be made, or another process is saving this run there.
+            OSError: the folder can't be made.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        tidy(self.folder, self.run)
-        try:
-            self.part.mkdir()
-        except FileExistsError:
-            raise OSError(
-                f"{self.part} is being written by another process, or holds files of others: give each run a folder of "
-                "its own"
-            ) from None
+        self.part.mkdir()
         try:
             self._lock = (self.part / WRITER).open("wb")
         except FileNotFoundError:  # another run's save has tidied in between
@@ -116,44 +137,78 @@ class NewGeneration:
         self.part.rename(self.path)
         sync_folder(self.folder)
         self._release()
-        own = [one for one in generations_in(self.folder) if one.run == self.run and not one.path.is_symlink()]
-        with suppress(OSError):  # the checkpoint is there; a later save tries again
+        own: list[Path] = []
+        with suppress(OSError):  # the checkpoint is there; the next save tries again
+            own = [one.path for one in _called_so(self.folder) if one.run == self.run and not one.path.is_symlink()]
             (self.path / WRITER).unlink()
-            for old in own[:-keep]:
-                (old.path / MANIFEST).rename(old.path / DELETED)  # from here on it is no checkpoint
-                _remove(old.path, DELETED)
+        for old in list(filter(_is_complete, own))[:-keep]:
+            with _told_if_it_stays(old):
+                (old / MANIFEST).rename(old / DELETED)  # from here on it is no checkpoint
+                _remove(old, DELETED)
 
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.close()
 
 
-def next_number(folder: Path, run: str) -> int:
-    """What the next checkpoint of a run is called."""
-    matches = [_NAME.fullmatch(path.name) for path in (folder.iterdir() if folder.is_dir() else ())]
-    return max((int(match[2]) for match in matches if match and match[1] == run), default=0) + 1
+def prepare(folder: Path, run: str) -> int:
+    """Make the folder, remove what broken saves have left in it, and say which number the run's next checkpoint has.
+
+    Raises:
+        OSError: the folder can't be made or read, or another process is saving this run there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tidy(folder, run)
+    number = 1
+    for path in folder.iterdir():
+        match = _NAME.fullmatch(path.name) or _PART.fullmatch(path.name)
+        if match and match[1] == run:
+            if _PART.fullmatch(path.name) and _is_being_written(path, is_own=True):
+                raise OSError(f"{path} is being written by another process: give each run a folder of its own")
+            number = max(number, int(match[2]) + 1)
+    return number
 
 
 def tidy(folder: Path, run: str) -> None:
     """Finish deletions that were interrupted, and remove saves whose writer is dead; ``run`` is who asks."""
     for path in list(folder.iterdir()):
-        if path.is_symlink():
-            continue
-        with suppress(OSError):
-            if _NAME.fullmatch(path.name):
-                if (path / MANIFEST).exists():
+        match = _NAME.fullmatch(path.name) or _PART.fullmatch(path.name)
+        if match and not path.is_symlink():
+            is_own = match[1] == run
+            with _told_if_it_stays(path) if is_own else suppress(OSError):
+                if _PART.fullmatch(path.name):
+                    if not _is_being_written(path, is_own=is_own):
+                        _remove(path, WRITER)
+                elif is_there(path / MANIFEST):
                     (path / WRITER).unlink(missing_ok=True)
-                elif (path / DELETED).is_file() or not any(path.iterdir()):
+                elif is_there(path / DELETED) or not any(path.iterdir()):
                     _remove(path, DELETED)
-            elif (match := _PART.fullmatch(path.name)) and not _is_being_written(path, is_own=match[1] == run):
-                _remove(path, WRITER)
+
+
+@contextmanager
+def _told_if_it_stays(path: Path) -> Iterator[None]:
+    """Around a deletion, which may fail: a process says so once, and the next save tries again."""
+    try:
+        yield
+    except OSError as error:
+        if path not in _told:
+            _told.add(path)
+            logger.warning("%s can't be deleted and stays: %s", path, error)
+
+
+def _is_complete(path: Path) -> bool:
+    """Whether it is a checkpoint; one that nobody may look into is, so that its deletion fails with a word."""
+    try:
+        return is_there(path / MANIFEST)
+    except OSError:
+        return True
 
 
 def _is_being_written(part: Path, *, is_own: bool) -> bool:
     """Whether a live process holds the lock; where there are no locks, our own run's are dead and others' alive."""
     try:
-        with (part / WRITER).open("rb+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with (part / WRITER).open("rb") as lock:  # another user's may be read only
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:  # killed before it was made
         return False
     except BlockingIOError:

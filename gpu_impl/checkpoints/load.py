@@ -16,6 +16,7 @@ from gpu_impl.checkpoints.save import check_arguments, everyone_of, names_in
 from gpu_impl.checkpoints.together import Together
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.names import OF
 from gpu_impl.optimizer.resize import mean_of
 from gpu_impl.optimizer.sharding import shard_of
 from gpu_impl.optimizer.state import (
@@ -27,7 +28,7 @@ from gpu_impl.optimizer.state import (
     all_params,
     of_workers,
 )
-from gpu_impl.optimizer.state_fits import check_facts, check_names
+from gpu_impl.optimizer.state_fits import check_algorithm, check_facts, check_names
 
 
 def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, model: nn.Module | None = None) -> Any:
@@ -62,10 +63,10 @@ def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, 
         state, model_state, extra, manifest = together.call(read)
         seen = everyone.objects((manifest["run"], manifest["files"]))
         together.call(partial(_same_for_all, seen, folder))
-        optimizer.load_state_dict(state)
-        optimizer.run.identity = manifest["run"]
         if model is not None:
             model.load_state_dict(model_state)
+        optimizer.load_state_dict(state)  # after the model: between two meetings it says where this worker stands
+        optimizer.run.identity = manifest["run"]
     return extra
 
 
@@ -84,29 +85,27 @@ def _own_state(reader: Reader, optimizer: OneBitOptimizer) -> dict[str, Any]:
     """This rank's state_dict, resized if the number of workers changed; old workers' errors are read one at a time."""
     groups = reader.plain["param_groups"]
     n_old = check_facts(groups)["n_workers"]
+    check_algorithm(optimizer.run, groups)
     n_new, rank = optimizer.collectives.size, optimizer.collectives.rank
-    params, states = all_params(optimizer.run), {}
+    params, states, names = all_params(optimizer.run), {}, optimizer.run.names
+    plain_names = {"step", NORMS, *names.numbers}
     for number, plain in reader.plain["states"].items():
         if number >= len(params):
             raise ValueError(f"the checkpoint is of at least {number + 1} parameters, there are {len(params)}")
         source = _Source(reader, params[number], f"optimizer/{number}/")
-        names = set(reader.names_under(source.prefix))
-        shared = {
-            name: source.read(name, like_param=name not in ("step", NORMS))
-            for name in names
-            if not name.startswith((WORKER, SERVER, IGNORED))
-        }
+        saved = set(reader.names_under(source.prefix))
+        shared = {name: source.read(name, like_param=name not in plain_names) for name in saved if OF not in name}
         if n_old == n_new:
-            worker = source.read(f"{WORKER}{rank}")
+            own = {f"{name}{OF}{rank}": source.read(f"{name}{OF}{rank}") for name in names.own}
             ignored = source.read(f"{IGNORED}{rank}", like_param=False)
         else:
-            worker = mean_of([source.read(f"{WORKER}{old}") for old in range(n_old)])
+            olds = range(n_old)
+            own = {f"{name}{OF}{rank}": mean_of([source.read(f"{name}{OF}{k}") for k in olds]) for name in names.own}
             ignored = sum(source.read(f"{IGNORED}{old}", like_param=False) for old in range(n_old if rank == 0 else 0))
-        server = torch.zeros_like(worker)
-        for name in sorted(name for name in names if name.startswith(SERVER)):
+        server = torch.zeros_like(own[f"{WORKER}{rank}"])
+        for name in sorted(name for name in saved if name.startswith(SERVER)):
             server += source.read(name)
-        own = {f"{WORKER}{rank}": worker, SERVER_ALL: server, f"{IGNORED}{rank}": ignored}
-        states[number] = {**shared, **own, **plain}
+        states[number] = {**shared, **own, SERVER_ALL: server, f"{IGNORED}{rank}": ignored, **plain}
     return {"state": states, "param_groups": of_workers(groups, n_new, [rank])}
 
 

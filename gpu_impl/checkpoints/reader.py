@@ -20,7 +20,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
-from gpu_impl.checkpoints.generations import MANIFEST, latest_checkpoint
+from gpu_impl.checkpoints.generations import MANIFEST, is_there, latest_checkpoint
 from gpu_impl.optimizer.agreement import checksum
 from gpu_impl.optimizer.flat_params import local
 
@@ -92,7 +92,7 @@ def plain_errors() -> Iterator[None]:
     What it logs about a file that is missing, two traces more, is left out.
 
     Raises:
-        OSError: what the first rank that failed says, in one line.
+        OSError: what the first rank that failed says, in one line; from its error.
         KeyboardInterrupt: it was one.
     """
     with warnings.catch_warnings(), ExitStack() as stack:
@@ -103,12 +103,16 @@ def plain_errors() -> Iterator[None]:
         try:
             yield
         except CheckpointException as error:
-            reasons = [reason for reason, _ in error.failures.values()]
-            for reason in reasons:
+            reasons = {rank: reason for rank, (reason, _) in error.failures.items()}
+            for reason in reasons.values():
                 if not isinstance(reason, Exception):  # Ctrl-C
                     raise reason from None
-            lines = str(reasons[0]).splitlines() or [type(reasons[0]).__name__]
-            raise OSError(f"rank {next(iter(error.failures))}: {lines[0][:200]}") from error
+            rank, reason = next(iter(reasons.items()))
+            raise OSError(f"rank {rank}: {_first_line(reason)}") from reason
+
+
+def _first_line(error: BaseException | None) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _is_not_of_the_loader(record: logging.LogRecord) -> bool:
@@ -125,7 +129,8 @@ class Reader:
 
     Raises:
         ValueError: there is none, or it is damaged or incomplete.
-        FileNotFoundError: it was deleted meanwhile. So do the methods.
+        FileNotFoundError: it was deleted meanwhile.
+        OSError: it can't be read, for a reason of the system's. So do the methods, all three.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -148,7 +153,7 @@ class Reader:
     def _file(self, name: str) -> bytes:
         try:
             contents = (self.data / name).read_bytes()
-        except OSError:
+        except FileNotFoundError:
             raise ValueError(f"the checkpoint is incomplete: {self.data.name}/{name} is missing") from None
         if zlib.crc32(contents) != self.manifest["files"].get(name):
             raise ValueError(f"the checkpoint is damaged: {self.data.name}/{name} is not what was written")
@@ -183,7 +188,10 @@ class Reader:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise ValueError(f"the checkpoint is damaged: {key} can't be read ({error})") from error
+            reason = error.__cause__
+            if isinstance(reason, OSError) and not isinstance(reason, FileNotFoundError):
+                raise reason from None
+            raise ValueError(f"the checkpoint is damaged: {key} can't be read ({_first_line(reason)})") from error
 
     def _check_pieces(self, key: str, kind: TensorStorageMetadata) -> None:
         """Compare the pieces that were written with their checksums, for nobody has seen these shards before.
@@ -212,7 +220,7 @@ def told_if_gone(data: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError):
-        if (data / MANIFEST).exists():
+        if is_there(data / MANIFEST):
             raise
         raise FileNotFoundError(
             f"{data} is gone: it was deleted while it was read, as a job does that saves there and keeps few; try "
@@ -224,7 +232,7 @@ def _read_manifest(data: Path) -> dict[str, Any]:
     file = data / MANIFEST
     try:
         body = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise ValueError(f"the checkpoint is damaged: {file} can't be read: {error}") from None
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise ValueError(f"{file} is not one of our checkpoints: format {FORMAT!r} expected")

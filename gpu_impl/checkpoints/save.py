@@ -20,17 +20,18 @@ from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.tensor import DTensor
 
 from gpu_impl.checkpoints.full_disk import told_if_full
-from gpu_impl.checkpoints.generations import WRITER, NewGeneration, next_number
+from gpu_impl.checkpoints.generations import WRITER, NewGeneration, prepare
 from gpu_impl.checkpoints.reader import Reader, extra_name, packed, plain_errors, sum_key, write_manifest, write_synced
 from gpu_impl.checkpoints.receipts import Receipt, read_back, receipts_of
 from gpu_impl.checkpoints.together import Together
 from gpu_impl.optimizer.agreement import checksum, same_occasion
 from gpu_impl.optimizer.base import OneBitOptimizer
-from gpu_impl.optimizer.collectives import Collectives
+from gpu_impl.optimizer.collectives import Collectives, told
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.names import OF
 from gpu_impl.optimizer.run import Run
 from gpu_impl.optimizer.sharding import shard_of
-from gpu_impl.optimizer.state import IGNORED, SERVER, WORKER, all_params
+from gpu_impl.optimizer.state import SERVER, all_params
 
 
 def save_checkpoint(
@@ -62,7 +63,7 @@ def save_checkpoint(
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
     check_arguments("save_checkpoint", optimizer, model)
-    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together:
+    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, optimizer.at_last_meeting():
         contents = _contents(optimizer, model, extra, together)
         _write(Path(folder), optimizer.run, contents, keep, together)
 
@@ -90,8 +91,7 @@ def _contents(optimizer: OneBitOptimizer, model: nn.Module | None, extra: Any, t
             if isinstance(value, Tensor) and not is_empty_row(name, value):
                 key = f"optimizer/{number}/{name}"
                 compared[sum_key(key, shard)] = checksum([local(value)])
-                is_own = name.startswith((WORKER, SERVER, IGNORED))
-                if is_own or isinstance(value, DTensor) or number % everyone.size == everyone.rank:
+                if OF in name or isinstance(value, DTensor) or number % everyone.size == everyone.rank:
                     written[key] = value
     plain_model: dict[str, Any] = {}
     for name, value in ({} if model is None else model.state_dict()).items():
@@ -117,8 +117,9 @@ def _contents(optimizer: OneBitOptimizer, model: nn.Module | None, extra: Any, t
 def _write(folder: Path, run: Run, contents: _Contents, keep: int, together: Together) -> None:
     everyone, tensors = together.everyone, contents.tensors
     run.identity = run.identity or everyone.objects(uuid.uuid4().hex[:8])[0]
-    number = everyone.objects(next_number(folder, run.identity))[0]  # rank 0's, whose file system counts
-    new = NewGeneration(folder, run.identity, number)
+    identity = run.identity
+    number = together.call(lambda: prepare(folder, identity) if everyone.rank == 0 else 0)
+    new = NewGeneration(folder, identity, everyone.objects(number)[0])  # rank 0's, whose file system counts
 
     def begin() -> None:
         if everyone.rank == 0:
@@ -127,10 +128,9 @@ def _write(folder: Path, run: Run, contents: _Contents, keep: int, together: Tog
     def write() -> list[Receipt]:
         new.part.mkdir(parents=True, exist_ok=True)  # it is there, if the nodes share the folder
         with told_if_full(folder, tensors.values()):
-            with plain_errors():
-                state_dict_saver.save(
-                    tensors, checkpoint_id=new.part, process_group=everyone.group, no_dist=everyone.size == 1
-                )
+            where = {"checkpoint_id": new.part, "process_group": everyone.group, "no_dist": everyone.size == 1}
+            with plain_errors():  # a RuntimeError is of a collective: failed writes come as what plain_errors() knows
+                told("save", state_dict_saver.save, tensors, **where)
             write_synced(new.part / extra_name(everyone.rank), contents.extra)
         return receipts_of(new.part, everyone.rank)
 

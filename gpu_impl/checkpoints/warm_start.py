@@ -11,8 +11,9 @@ from torch.optim import Optimizer
 
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.names import ONE_BIT_ADAM
 from gpu_impl.optimizer.run import Phase
-from gpu_impl.optimizer.state import ERRORS, FORMAT, IGNORED, SERVER, WORKER, all_params
+from gpu_impl.optimizer.state import ERRORS, IGNORED, SERVER, WORKER, all_params
 from gpu_impl.optimizer.state_fits import check_names
 
 
@@ -35,6 +36,8 @@ def warm_start(optimizer: OneBitOptimizer, adam_state_dict: Mapping[str, Any]) -
             f"warm_start(optimizer, adam_state_dict) takes a OneBitAdam first, got {type(optimizer).__name__}"
         )
     run = optimizer.run
+    if run.names is not ONE_BIT_ADAM:
+        raise ValueError(f"warm_start is for OneBitAdam, and this is a {run.names.optimizer}: it has more than m and v")
     if run.calls:
         raise RuntimeError("warm_start is for an optimizer that has taken no step yet")
     run.groups = optimizer.param_groups
@@ -125,7 +128,7 @@ def param_state(param: Tensor, state: Mapping[str, Any], rank: int) -> dict[str,
 def start_facts(steps: int, n_workers: int, *, bias_correction: bool) -> dict[str, Any]:
     """The facts of a run in its warm-up."""
     return {
-        "format": FORMAT,
+        "format": ONE_BIT_ADAM.format,
         "n_workers": n_workers,
         "phase": str(Phase.WARM_UP),
         "frozen_at": 0,

@@ -1,4 +1,6 @@
-"""What a backend does: nine operations on flat buffers. This class checks the arguments, a subclass computes.
+"""What a backend does: operations on flat buffers. This class checks the arguments, a subclass computes.
+
+These nine are those of 1-bit Adam; ``family.py`` has those that other algorithms need on top.
 
 The lazy form of 1-bit Adam. In place of the errors it stores what was compressed:
 
@@ -27,15 +29,16 @@ float64, in blocks of fixed size, without atomics, so they repeat bitwise; backe
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gpu_impl.kernels.arguments import FLOATS, FROZEN_DTYPES, check_beta, check_scale, check_tensor
 from gpu_impl.kernels.computations import Computations
+from gpu_impl.kernels.family import FamilyKernels
+from gpu_impl.kernels.kernel import CHECKS, Arguments, check_params, kernel
 from gpu_impl.kernels.layout import Layout
 from gpu_impl.kernels.marks import is_marked, live_counts
 from gpu_impl.kernels.pieces import Gradient, check_gradient, length_and_device
@@ -45,30 +48,8 @@ from gpu_impl.kernels.step_scalars import StepScalars
 PUBLISHED = {"compress": "momentum", "scale_block": None, "frozen_dtype": "float32"}
 """What the published algorithm has where an extension has something else [C12, C13, C14]."""
 
-Arguments = tuple[Any, ...] | None
-"""Of a computation, checked; None: there is nothing to do."""
 
-P = ParamSpec("P")
-
-CHECKS: dict[str, Callable[..., Arguments]] = {}
-"""By kernel: what makes the arguments of its computation from those of the method."""
-
-
-def kernel(check: Callable[Concatenate[Backend, P], Arguments]) -> Callable[Concatenate[Backend, P], None]:
-    """The method of a kernel, from its check: computes with what that returns."""
-    name = check.__name__
-    CHECKS[name] = check
-
-    @functools.wraps(check)
-    def method(self: Backend, *given: P.args, **named: P.kwargs) -> None:
-        arguments = check(self, *given, **named)
-        if arguments is not None:
-            getattr(self, f"_{name}")(*arguments)
-
-    return method
-
-
-class Backend(Computations):
+class Backend(FamilyKernels, Computations):
     """The kernels of one implementation. Methods write their results into the given tensors and never wait for a GPU.
 
     ``step`` is what :func:`gpu_impl.step_scalars` makes. Gradients are float32, bfloat16 or float16, parameters
@@ -88,7 +69,7 @@ class Backend(Computations):
         They are checked and converted now. What the tensors hold may change later, and so may the addresses of pieces.
 
         Args:
-            kernel: gradient_norm, adam, compress, server, apply or decode.
+            kernel: gradient_norm, adam, compress, server, apply, decode, or one of the family's.
             calls: for each call the arguments of that method, by name.
         """
         checked = [CHECKS[kernel](self, **call) for call in calls]
@@ -154,7 +135,7 @@ class Backend(Computations):
         weights, by whatever way: x then is what they are now.
         """
         dim, device = length_of("params", params), params.device
-        self._check_params(params, params_copy, step, dim)
+        check_params(params, params_copy, step, dim)
         check_tensor("momentum", momentum, (dim,), F32, device)
         check_tensor("variance", variance, (dim,), F32, device)
         check_gradient(grad, dim, FLOATS, device)
@@ -295,7 +276,7 @@ class Backend(Computations):
             live_bits: in the update form, a bit for every live coordinate (ceil(D/8),) uint8; None: all are live.
         """
         dim = exchange.layout.dim
-        self._check_params(params, params_copy, step, dim)
+        check_params(params, params_copy, step, dim)
         if preconditioner is not None:
             self._check_preconditioner(preconditioner, dim, params.device)
             if live_bits is not None:
@@ -334,13 +315,3 @@ class Backend(Computations):
     def _check_scales(name: str, scales: Tensor, n: int) -> None:
         if scales.shape[0] != n:
             raise ValueError(f"{name} must have shape {(n,)}, as the layout has scales, got {tuple(scales.shape)}")
-
-    @staticmethod
-    def _check_params(params: Tensor, params_copy: Tensor | None, step: StepScalars, dim: int) -> None:
-        check_tensor("params", params, (dim,), FLOATS)
-        if params.device != step.device:
-            raise ValueError(f"step must be on {params.device} like the other arguments, got {step.device}")
-        if params_copy is not None:
-            if params.dtype != F32:
-                raise TypeError(f"params_copy needs float32 params, the master copy, got {params.dtype}")
-            check_tensor("params_copy", params_copy, (dim,), FLOATS[1:], params.device)

@@ -6,13 +6,25 @@ import torch
 from torch import Tensor
 
 from gpu_impl.kernels.layout import Layout, in_blocks
-from gpu_impl.kernels.state import F32, I64, U8
+from gpu_impl.kernels.state import F32, F64, I64, U8
 
 
 def is_marked(values: Tensor) -> Tensor:
     """Where ``values`` (float32 or bfloat16) is exactly -0.0, the mark of a dead coordinate."""
     bits = torch.int32 if values.dtype == F32 else torch.int16
     return values.view(bits) == torch.iinfo(bits).min
+
+
+def live_in(variance: Tensor) -> Tensor:
+    """Where v > 0 and has not overflowed (D,)."""
+    return (variance > 0) & torch.isfinite(variance)
+
+
+def floor_of(variance: Tensor, variance_floor: float) -> Tensor:
+    """kappa times the mean of live v, () float32 [C7]."""
+    live = live_in(variance)
+    mean = torch.where(live, variance, 0.0).sum(dtype=F64) / live.sum().clamp(min=1)
+    return (variance_floor * mean).to(F32)
 
 
 def live_counts(u: Tensor, layout: Layout) -> Tensor:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gpu_impl.kernels.arithmetic import master_of, preconditioner_of, root
 from gpu_impl.kernels.backend import Backend
 from gpu_impl.kernels.layout import Layout, by_element, in_blocks, scales_of
-from gpu_impl.kernels.marks import is_marked
+from gpu_impl.kernels.marks import floor_of, is_marked, live_in
 from gpu_impl.kernels.state import F32, U8, Exchange, ServerState, WorkerState
 from gpu_impl.kernels.step_scalars import (
     GRADIENT_FACTOR,
@@ -49,16 +50,6 @@ def error_of(u: Tensor, scale: Tensor, layout: Layout) -> Tensor:
     scale = by_element(scale, layout, u.shape[0])
     signed = torch.where(u >= 0, scale, -scale)
     return torch.where(is_marked(u), 0.0, u - signed)
-
-
-def root(v: Tensor) -> Tensor:
-    """Correctly rounded square root: torch's float32 one is off by a unit in the last place on the CPU (MKL's VML)."""
-    return torch.sqrt(v.double()).to(F32)  # 53 >= 2*24 + 2 bits: rounding twice is rounding once (Figueroa 1995)
-
-
-def preconditioner_of(v: Tensor, correction: float, eps: float) -> Tensor:
-    """P = 1 / (sqrt(v / b2) + eps)."""
-    return 1 / (root(v / torch.full_like(v[:1], correction)) + eps)
 
 
 def scales_for(u: Tensor, live: Tensor, layout: Layout, l1: bool) -> Tensor:
@@ -130,9 +121,8 @@ class TorchBackend(Backend):
         variance_correction: float,
         update: bool,
     ) -> None:
-        is_live = (variance > 0) & torch.isfinite(variance)
-        mean = torch.where(is_live, variance, 0.0).sum(dtype=torch.float64) / is_live.sum().clamp(min=1)
-        floored = torch.maximum(variance, (variance_floor * mean).to(F32))
+        is_live = live_in(variance)
+        floored = torch.maximum(variance, floor_of(variance, variance_floor))
         preconditioner = preconditioner_of(floored, variance_correction, eps)
         variance.copy_(torch.where(variance > 0, preconditioner, -0.0))
         momentum.copy_(torch.where(is_live, (preconditioner * momentum if update else momentum) + 0.0, -0.0))
@@ -208,9 +198,7 @@ class TorchBackend(Backend):
     @staticmethod
     def _descend(params: Tensor, direction: Tensor, go: Tensor, step: StepScalars, params_copy: Tensor | None) -> None:
         """x <- x - gamma (direction + lambda x) where ``go``; where the copy was changed, from there."""
-        x = params.float()
-        if params_copy is not None:
-            x = torch.where(params.to(params_copy.dtype) == params_copy, x, params_copy.float())
+        x = master_of(params, params_copy)
         moved = x - step.values[LR] * (direction + step.values[WEIGHT_DECAY] * x)
         params.copy_(torch.where(go, moved, x))
         if params_copy is not None:

@@ -110,6 +110,16 @@ def checksum(tensors: Iterable[Tensor]) -> int:
     return total
 
 
+def _common_values(run: Run) -> list[Tensor]:
+    """The values of all parameters that the workers share: where they last met, for an algorithm in which they part."""
+    shared: dict[int, Tensor] = {}
+    for _, bucket in run.pairs():
+        common = bucket.common_D()
+        if common is not None:
+            shared |= {id(param): bucket.flat.view_of(common, k) for k, param in enumerate(bucket.flat.params)}
+    return [shared.get(id(param), local(param)) for group in run.groups for param in group["params"]]
+
+
 def facts_of(run: Run) -> dict[str, Any]:
     """What the workers of a run must agree on, in the order in which it is told."""
     kernels = sorted({bucket.backend.name for _, bucket in run.pairs()})  # "auto" may find others elsewhere
@@ -134,7 +144,7 @@ def facts_of(run: Run) -> dict[str, Any]:
     facts["which parameters lie in one buffer"] = [content.row(0) for content in run.contents]
     facts["the phase"] = str(run.phase)
     facts["the number of applied steps"] = run.steps
-    facts[PARAMETER_VALUES] = checksum(local(p) for group in run.groups for p in group["params"])
+    facts[PARAMETER_VALUES] = checksum(_common_values(run))
     if run.steps:
         shared = [(bucket.variance, bucket.momentum_D()) for _, bucket in run.pairs()]
         facts[SHARED_STATE] = checksum(tensor for pair in shared for tensor in pair)

@@ -1,12 +1,13 @@
-"""What the two optimizers have in common: arguments, parameter groups, state, copies. How they step is their own."""
+"""What our optimizers have in common: parameter groups, state, copies. Arguments and steps are their own."""
 
 from __future__ import annotations
 
 import copy
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import MutableMapping
-from typing import Any, cast
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch.distributed.algorithms.join import Joinable, JoinHook
 from torch.optim.optimizer import Optimizer, ParamsT
 
 from gpu_impl.optimizer.agreement import meet
+from gpu_impl.optimizer.bucket import Bucket
 from gpu_impl.optimizer.clipping import ClippingWatch
 from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.ddp import refuse_double_average, wrapped_so_far
@@ -30,39 +32,16 @@ from gpu_impl.optimizer.state import ParamState, all_params, facts_for, unpack
 from gpu_impl.optimizer.state_fits import check, check_facts, check_groups
 from gpu_impl.optimizer.stats import Stats, stats_of
 
-DEFAULT_VARIANCE_FLOOR = 1e-3
-"""kappa [C7]; docs/algorithm.md says what it is for."""
-
-DEFAULT_BUCKET_ELEMENTS = 2**24
-"""Elements of a bucket: large enough for the network's bandwidth, small enough that several overlap."""
-
 
 class OneBitOptimizer(Optimizer, Joinable):
-    """Adam that sends one bit a coordinate once its variance is frozen: all but the step.
+    """What our optimizers have in common: parameter groups, state, copies.
 
     Args:
-        params: parameters, named parameters or parameter groups, float32, bfloat16 or float16. A group may have
-            ``non_freeze=True``: it stays with Adam and full gradients.
-        lr: gamma >= 0; a schedule may change ``group["lr"]``, on all workers alike.
-        betas: (beta1, beta2), each in [0, 1).
-        eps: > 0, added to the root of the variance.
-        weight_decay: lambda >= 0, decoupled as in AdamW.
-        freeze_step: T_w >= 1, the last warm-up step; or a rule C10, "auto" (every parameter's v has settled) or
-            "paper" (as published).
-        scale: "l2" or "l1" [C1].
-        variance_floor: kappa >= 0 [C7].
-        bias_correction: off as published [C5].
-        max_grad_norm: clip all workers by one factor, from the root mean square of their norms [C9].
-        process_group: the workers that average; None is the default group, or one worker without a group.
+        params: parameters, named parameters or parameter groups, float32, bfloat16 or float16.
+        defaults: lr, betas, eps and weight_decay of groups that do not say it.
+        settings: what holds for all groups.
         backend: kernels: "auto", "cpu", "triton" or "torch".
-        lr_warmup_steps: no rule freezes before this step.
-        compress: "momentum" as published, or "update": P m in place of m [C12]. Then m-bar and the errors of the
-            state are in units of the update from the freeze on.
-        scale_block: B, a multiple of 8: every B elements of a chunk share a scale, at workers and servers [C13]. None:
-            one scale a worker and one a chunk, as published.
-        frozen_dtype: "bfloat16" rounds P once, at the freeze, and keeps it so: two bytes a parameter less to read
-            and to hold [C14]. "float32" as published.
-        bucket_elements: elements of a flat buffer. Each has its own scale and chunks; 2**62 makes one of a whole model.
+        process_group: the workers that average; None is the default group, or one worker without a group.
 
     Attributes:
         run: what it knows.
@@ -71,47 +50,25 @@ class OneBitOptimizer(Optimizer, Joinable):
         ValueError, TypeError: an argument is not of this kind; the message names it.
     """
 
+    bucket: ClassVar[type[Bucket]] = Bucket
+    """What is done with a flat buffer of parameters: the algorithm."""
+
     def __init__(
         self,
         params: ParamsT,
-        lr: float | Tensor = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        *,
-        freeze_step: int | str,
-        scale: str = "l2",
-        variance_floor: float = DEFAULT_VARIANCE_FLOOR,
-        bias_correction: bool = False,
-        max_grad_norm: float | None = None,
-        process_group: dist.ProcessGroup | None = None,
-        backend: str = "auto",
-        lr_warmup_steps: int = 0,
-        bucket_elements: int = DEFAULT_BUCKET_ELEMENTS,
-        compress: str = "momentum",
-        scale_block: int | None = None,
-        frozen_dtype: str = "float32",
+        defaults: dict[str, Any],
+        settings: Settings,
+        backend: str,
+        process_group: dist.ProcessGroup | None,
     ) -> None:
-        settings = Settings(
-            freeze_step,
-            scale,
-            variance_floor,
-            bias_correction,
-            max_grad_norm,
-            lr_warmup_steps,
-            bucket_elements,
-            compress,
-            scale_block,
-            frozen_dtype,
-        )
         check_surroundings(backend, process_group)
         self._begin(settings, backend, process_group)
         Joinable.__init__(self)
-        Optimizer.__init__(self, params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        Optimizer.__init__(self, params, defaults)
         self.run.take_number()
 
     def _begin(self, settings: Settings, backend: str, process_group: dist.ProcessGroup | None) -> None:
-        self.run = Run(settings, backend, process_group)
+        self.run = Run(settings, backend, process_group, self.bucket)
         self._numbers, self._clipping, self._agreed = Numbers(), ClippingWatch(), False
         self._looked = (-1, -1)
 
@@ -129,7 +86,7 @@ class OneBitOptimizer(Optimizer, Joinable):
             )
         super().add_param_group(param_group)
         try:
-            refuse_settings(self.param_groups[-1])
+            refuse_settings(self.param_groups[-1], self.run.settings, self.run.names.optimizer)
             check_group(self.param_groups[-1])
             check_memory(param for group in self.param_groups for param in group["params"])
         except (TypeError, ValueError):
@@ -209,6 +166,14 @@ class OneBitOptimizer(Optimizer, Joinable):
     def stats(self) -> Stats:
         """How the run is doing, as this worker sees it. Waits for the device; sends nothing."""
         return stats_of(self.run)
+
+    @contextmanager
+    def at_last_meeting(self) -> Iterator[None]:
+        """Within it the parameters are what all workers share, as :func:`gpu_impl.save_checkpoint` saves them.
+
+        They always are, but with an algorithm whose workers part for some steps.
+        """
+        yield
 
     # --- state ---
 

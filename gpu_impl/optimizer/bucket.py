@@ -7,8 +7,7 @@ mean of v for the variance floor. A model in one bucket is the algorithm to the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -22,6 +21,7 @@ from gpu_impl.kernels.state import F32, F64, Exchange, ServerState, WorkerState
 from gpu_impl.kernels.step_scalars import GRADIENT_FACTOR, StepScalars
 from gpu_impl.kernels.torch_ import decode, error_of
 from gpu_impl.optimizer.flat_params import FlatParams
+from gpu_impl.optimizer.names import ONE_BIT_ADAM, Names
 from gpu_impl.optimizer.variance_of import variance_of
 
 Group = dict[str, Any]
@@ -32,14 +32,8 @@ PIECE = 2**16
 """Elements of v that are widened at once for a norm: they stay in the cache."""
 
 
-@dataclass(frozen=True)
-class Paused:
-    """What a parameter without gradient keeps while it is left out: m-bar, the errors and P of its slot."""
-
-    momentum: Tensor
-    error: Tensor
-    server: Tensor
-    preconditioner: Tensor
+Paused = dict[str, Tensor]
+"""What a parameter without gradient keeps while it is left out, by its names in :meth:`Bucket.dense`."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +73,10 @@ class Bucket:
             step; then u and w hold the errors themselves, and their scales are 0 [C11].
         paused: parameters without gradient, by their number in the bucket.
     """
+
+    names: ClassVar[Names] = ONE_BIT_ADAM
+    skips_itself: ClassVar[bool] = True
+    """Whether its kernels leave a step out by themselves, where the scalars say so, so that the host need not know."""
 
     def __init__(
         self,
@@ -224,7 +222,8 @@ class Bucket:
         self.exchange.shared.zero_()
         self.is_first = False
 
-    def _to_floats(self) -> None:
+    def to_floats(self) -> None:
+        """Have m-bar and the errors in floats."""
         if self.carried is None:
             self.carry(self.momentum_D(), self.worker_error_D(), self._whole(self.server_error_C()))
 
@@ -238,23 +237,36 @@ class Bucket:
         """Leave these parameters, and no others, out of the compression: no worker has a gradient for them."""
         if absent == set(self.paused):
             return
-        self._to_floats()
-        assert self.carried is not None
-        part = self.layout.part(self.rank)
+        self.to_floats()
         for k in set(self.paused) ^ absent:
-            slot = self.flat.slots[k]
-            first = max(slot.start, part.start)
-            in_part = slice(first - part.start, max(first, min(slot.stop, part.stop)) - part.start)
-            views = (self.carried[slot], self.momentum[slot], self.server.w[in_part], self.variance[slot])
+            parts = self.parts_of(k)
             if k in absent:
-                self.paused[k] = Paused(*(view.clone() for view in views))
-                for view, mark in zip(views, (0.0, -0.0, -0.0, -0.0), strict=True):
+                self.paused[k] = {name: view.clone() for name, (view, _) in parts.items()}
+                for view, mark in parts.values():
                     view.fill_(mark)
             else:
-                for view, kept in zip(views, vars(self.paused.pop(k)).values(), strict=True):
-                    view.copy_(kept)
+                kept = self.paused.pop(k)
+                for name, values in kept.items():
+                    parts[name][0].copy_(values)
         self.exchange.live.copy_(live_counts(self.momentum, self.layout))
         self._find_live()
+
+    def parts_of(self, k: int) -> dict[str, tuple[Tensor, float]]:
+        """Where the state of a parameter lies, by its names in :meth:`dense`, and what is there while it pauses."""
+        assert self.carried is not None
+        slot = self.flat.slots[k]
+        return {
+            "exp_avg": (self.carried[slot], 0.0),
+            "worker_error": (self.momentum[slot], -0.0),
+            "server_error": (self.server.w[self._in_part(slot)], -0.0),
+            "exp_avg_sq": (self.variance[slot], -0.0),
+        }
+
+    def _in_part(self, slot: slice) -> slice:
+        """Where our chunk has elements of a slot."""
+        part = self.layout.part(self.rank)
+        first = max(slot.start, part.start)
+        return slice(first - part.start, max(first, min(slot.stop, part.stop)) - part.start)
 
     # --- what it knows ---
 
@@ -279,20 +291,27 @@ class Bucket:
         return torch.zeros_like(self.server.w)
 
     def dense(self) -> dict[str, Tensor]:
-        """Adam's and our state (D,) each, in floats, of paused parameters too."""
-        found = {
+        """The state (D,) each, in floats, of paused parameters too, under the names of :attr:`names`."""
+        found = self.flats()
+        starts = {"server_error": self.layout.part(self.rank).start}
+        for k, kept in self.paused.items():
+            slot = self.flat.slots[k]
+            for name, values in kept.items():
+                first = max(slot.start, starts.get(name, 0))
+                found[name][first : first + values.shape[0]] = values.float() + (0.0 if name != "exp_avg_sq" else -0.0)
+        return self.finished(found)
+
+    def flats(self) -> dict[str, Tensor]:
+        """What :meth:`dense` gives, but for paused parameters: copies."""
+        return {
             "exp_avg": self.momentum_D(),
             "exp_avg_sq": self.variance.to(F32, copy=True),
             "worker_error": self.worker_error_D(),
             "server_error": self._whole(self.server_error_C()),
         }
-        part = self.layout.part(self.rank)
-        for k, kept in self.paused.items():
-            slot = self.flat.slots[k]
-            found["exp_avg"][slot], found["exp_avg_sq"][slot] = kept.momentum, kept.preconditioner.float()
-            found["worker_error"][slot] = kept.error + 0.0
-            start = max(slot.start, part.start)
-            found["server_error"][start : start + kept.server.shape[0]] = kept.server + 0.0
+
+    def finished(self, found: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The same with v in place of P, and with the master copy of 16-bit parameters."""
         if self.is_frozen:
             found["exp_avg_sq"] = variance_of(found["exp_avg_sq"], *self.frozen_with, self.frozen_dtype)
         if self.flat.is_narrow:
@@ -321,14 +340,21 @@ class Bucket:
     @property
     def dead(self) -> int:
         """Dead coordinates after the freeze, padding not counted."""
-        paused = sum(int((~is_marked(kept.preconditioner)).sum()) for kept in self.paused.values())
+        paused = sum(int((~self.is_dead(kept["exp_avg_sq"])).sum()) for kept in self.paused.values())
         padding = self.flat.dim - self.flat.numel
-        return int(is_marked(self.variance).sum()) - paused - padding
+        return int(self.is_dead(self.variance).sum()) - paused - padding
+
+    def is_dead(self, variance: Tensor) -> Tensor:
+        """Where nothing moves, for ``variance`` as this bucket has it after the freeze."""
+        return is_marked(variance)
+
+    def common_D(self) -> Tensor | None:
+        """The parameters (D,) that all workers share, where this worker stands elsewhere; None: it does not."""
+        return None
 
     def variance_norms(self) -> Tensor:
         """||v||_1 of each parameter (n,) in float64, during the warm-up; what overflowed is left out."""
-        starts = [slot.start for slot in self.flat.slots]  # v of the padding behind a slot is 0
-        sizes = [end - start for start, end in pairwise([*starts, self.flat.dim])]
+        sizes = self.flat.sizes  # v of the padding behind a slot is 0
         counts = [-(-size // PIECE) for size in sizes]  # torch widens all of a tensor before it sums it
         parts = zip(sizes, counts, strict=True)
         pieces = self.variance.split([n for size, k in parts for n in [PIECE] * (k - 1) + [size - PIECE * (k - 1)]])

@@ -74,7 +74,7 @@ class Collectives:
         self.rank, self.size = 0, 1
         self.where, self.bytes_sent = "", 0
         has_group = process_group is not None or (dist.is_available() and dist.is_initialized())
-        started = int(os.environ.get("WORLD_SIZE", "1") or 1)
+        started = started_processes()
         if not has_group and started > 1:
             raise RuntimeError(
                 f"{started} processes were started and there is no process group, so each would train alone: call "
@@ -121,6 +121,18 @@ class Collectives:
         if self.size > 1:
             told("exchange" + self.where, dist.all_gather_object, values, value, group=self.group)
         return values
+
+
+def started_processes() -> int:
+    """How many processes ``torchrun`` has started, by ``WORLD_SIZE``; 1 without it.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    value = os.environ.get("WORLD_SIZE") or "1"
+    if not value.isdecimal():
+        raise ValueError(f"the environment variable WORLD_SIZE is {value!r}: it must be a number, or not be set")
+    return int(value)
 
 
 # torch 2.13 renamed all_gather_into_tensor and warns of the old name

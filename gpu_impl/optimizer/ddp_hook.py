@@ -27,15 +27,15 @@ from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_impl.optimizer.agreement import agree, facts_of
-from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.ddp import PREPARED
 from gpu_impl.optimizer.ddp_inbox import Inbox
 from gpu_impl.optimizer.numbers import Decision
+from gpu_impl.optimizer.one_bit_adam import OneBitAdamArguments
 from gpu_impl.optimizer.state import ParamState
 from gpu_impl.optimizer.steps import adam_on_average, count_step, leave_out, set_scalars
 
 
-class HookedOneBitAdam(OneBitOptimizer):
+class HookedOneBitAdam(OneBitAdamArguments):
     """1-bit Adam whose workers exchange inside DDP's backward pass, by a communication hook.
 
     The arguments are those of :class:`gpu_impl.OneBitAdam`, and so are state, checkpoints and statistics: a run can

@@ -9,6 +9,7 @@ model still holds what they rounded, and go on from what it holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -66,6 +67,12 @@ class FlatParams:
         return sum(local(param).numel() for param in self.params)
 
     @property
+    def sizes(self) -> list[int]:
+        """Elements of each slot with the padding behind it."""
+        starts = [slot.start for slot in self.slots]
+        return [end - start for start, end in pairwise([*starts, self.dim])]
+
+    @property
     def params_copy(self) -> Tensor | None:
         """The kernels' argument of that name: the 16-bit weights, if there is a master copy."""
         return self.weights if self.is_narrow else None
@@ -99,6 +106,12 @@ class FlatParams:
         """The master copy (D,), a copy; what the model holds, where somebody has changed that."""
         self.adopt()
         return torch.where(self.master.to(self.weights.dtype) == self.weights, self.master, self.weights.float())
+
+    def put(self, values: Tensor) -> None:
+        """New values (D,) float32."""
+        self.master.copy_(values)
+        if self.is_narrow:
+            self.weights.copy_(values)
 
     def publish(self) -> None:
         """Copy the weights back into the parameters that don't view them."""

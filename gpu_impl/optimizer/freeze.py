@@ -40,7 +40,8 @@ def freeze_if_due(run: Run) -> None:
     run.phase, run.frozen_at = Phase.FROZEN, t
     sizes = [(bucket.dead, bucket.flat.numel) for _, bucket in freezing]
     dead, total = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
-    logger.info("variance frozen after step %d; %d of %d coordinates are dead", t, dead, total)
+    level = logging.WARNING if total and dead == total else logging.INFO  # nothing would ever move again
+    logger.log(level, "variance frozen after step %d; %d of %d coordinates are dead", t, dead, total)
 
 
 def variance_correction(run: Run, group: Group, began: int) -> float:
@@ -77,9 +78,10 @@ def freeze_diagnosis(run: Run) -> str:
     if run.frozen_at:
         return f"frozen at step {run.frozen_at:,}"
     if not run.freeze_rule.needs_norms:
-        last = run.freeze_rule.freeze_step
-        if last <= run.steps:  # loaded: from a checkpoint of another program, or with a smaller freeze_step
-            return f"{step}: what was loaded is not frozen; freeze_step={last:,} is over, so the next step ends the warm-up"
+        last = int(run.freeze_rule.freeze_step)
+        if last <= run.steps:  # from a checkpoint of another program, or with a smaller freeze_step
+            told = f"freeze_step={last:,} is over, so the next step ends the warm-up"
+            return f"{step}: what was loaded is not frozen; {told}"
         return f"{step}: the warm-up ends after step {last:,}"
     if any(group["betas"][1] >= 1 for group in run.groups):
         return f"{step}: beta2 has a value that is not allowed, which the next step refuses"

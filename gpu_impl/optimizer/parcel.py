@@ -37,6 +37,7 @@ class Parcel:
         collectives: the workers.
         backend: kernels.
         settings: of the run.
+        bucket_type: of the run.
 
     Attributes:
         buckets: with their groups.
@@ -50,7 +51,12 @@ class Parcel:
     """
 
     def __init__(
-        self, contents: Sequence[Content], collectives: Collectives, backend: Backend, settings: Settings
+        self,
+        contents: Sequence[Content],
+        collectives: Collectives,
+        backend: Backend,
+        settings: Settings,
+        bucket_type: type[Bucket],
     ) -> None:
         self.collectives, self.backend = collectives, backend
         here = [content.here() for content in contents]
@@ -85,7 +91,7 @@ class Parcel:
             small = Small(u_scale, self.ignored[k : k + 1], self.scalars.rows[k])
             exchange = Exchange(layout, self.live[live_offsets[k] : live_offsets[k + 1]], *rows)
             kind = content.kind
-            bucket = Bucket(
+            bucket = bucket_type(
                 flat,
                 collectives.rank,
                 exchange,
@@ -108,6 +114,16 @@ class Parcel:
     def is_frozen(self) -> bool:
         """Whether a step of it is a compressed one."""
         return self.buckets[0][1].is_frozen
+
+    @property
+    def has_average(self) -> bool:
+        """Whether the average lies in a buffer of its own; else the gradients are it."""
+        return self._mean is not None
+
+    @property
+    def freezes(self) -> bool:
+        """Whether it is compressed at all."""
+        return self.buckets[0][1].freezes
 
     # --- what comes in ---
 
@@ -136,7 +152,7 @@ class Parcel:
     def take(self, grads: Sequence[Tensor | None]) -> None:
         """Take in the gradients of all parameters; ``norm`` <- their sum of squares."""
         self.gradients.take(grads)
-        self._run("gradient_norm", None, lambda: [{"grad": self.gradients.whole, "norm": self.norm}])
+        self.run("gradient_norm", None, lambda: [{"grad": self.gradients.whole, "norm": self.norm}])
 
     def square(self) -> float:
         """The norm's square on the host."""
@@ -151,7 +167,7 @@ class Parcel:
 
     # --- the parts of a step, for all buckets at once ---
 
-    def _run(self, kernel: str, key: object, calls: Callable[[], list[dict[str, Any]]]) -> None:
+    def run(self, kernel: str, key: object, calls: Callable[[], list[dict[str, Any]]]) -> None:
         """Make the calls of one kernel, which are the same ones as long as ``key`` is."""
         known = self._prepared.get(kernel)
         if known is None or known[0] != key:
@@ -162,7 +178,7 @@ class Parcel:
         """A step of Adam along the mean; parameters that are absent, by bucket and place, stay as they are."""
         kept = [pair for _, bucket in self.buckets for pair in bucket.saved(absent.get(id(bucket), set()))]
         key = [self._mean is None, *((tuple(group["betas"]), group["eps"]) for group, _ in self.buckets)]
-        self._run(
+        self.run(
             "adam",
             key,
             lambda: [
@@ -171,7 +187,7 @@ class Parcel:
         )
         for target, values in kept:
             target.copy_(values)
-        self._publish()
+        self.publish()
 
     def compress(self, scale: str, keep_old: Sequence[bool] | None = None) -> None:
         """Compress this worker's momenta; ``keep_old``, by bucket: the old u takes the place of the gradient."""
@@ -183,7 +199,7 @@ class Parcel:
             if bucket.carried is not None:
                 carried[k] = self.gradients.flat_of(k)
                 bucket.take_carried(group, carried[k])
-        self._run(
+        self.run(
             "compress",
             object() if carried else key,
             lambda: [
@@ -196,7 +212,7 @@ class Parcel:
 
     def serve(self, scale: str) -> None:
         """Average what the workers sent for this worker's chunks, and compress that."""
-        self._run("server", scale, lambda: [bucket.server_call(scale) for _, bucket in self.buckets])
+        self.run("server", scale, lambda: [bucket.server_call(scale) for _, bucket in self.buckets])
         for _, bucket in self.buckets:
             bucket.is_first = False
 
@@ -204,17 +220,18 @@ class Parcel:
         """Move the parameters along what everyone received."""
         marks = [bucket.live_bits if bucket.moves is None else bucket.moves for _, bucket in self.buckets]
         key = tuple(None if mark is None else mark.data_ptr() for mark in marks)  # a pause makes new ones
-        self._run("apply", key, lambda: [bucket.apply_call() for _, bucket in self.buckets])
-        self._publish()
+        self.run("apply", key, lambda: [bucket.apply_call() for _, bucket in self.buckets])
+        self.publish()
 
     def decode(self) -> None:
         """Write m-bar, 0 where dead, in the place of the gradients."""
         on_host = self.live.device.type == "cpu"
         live = [int(bucket.exchange.live.sum()) if on_host else 0 for _, bucket in self.buckets]
         places = enumerate(zip(self.buckets, live, strict=True))
-        self._run("decode", live, lambda: [one.decode_call(self.gradients.of(k), n) for k, ((_, one), n) in places])
+        self.run("decode", live, lambda: [one.decode_call(self.gradients.of(k), n) for k, ((_, one), n) in places])
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
+        """Copy new parameters to where their owner keeps them, if that is elsewhere."""
         if self._is_sharded:
             for _, bucket in self.buckets:
                 bucket.flat.publish()
@@ -238,7 +255,8 @@ class Parcel:
         """Give the average's memory back: a compressed step has none."""
         if self._mean is not None:
             self._mean, self._mean_views = None, []
-            self._prepared.pop("adam", None)
+            for kernel in ("adam", "lamb_moments"):
+                self._prepared.pop(kernel, None)
 
     def finish_average(self) -> None:
         """The sum is there: make it the average."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpu_impl.optimizer.names import OF
 from gpu_impl.optimizer.state import IGNORED, SERVER, SERVER_ALL, WORKER, ParamState, of_workers
 
 
@@ -24,14 +25,15 @@ def resized(
 
 
 def merged_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state of one parameter on all ranks as one: mean of the worker errors, all chunks of delta-bar."""
-    shared = {k: v for k, v in states[0].items() if not k.startswith((WORKER, SERVER, IGNORED))}
-    worker = mean_of([state[f"{WORKER}{rank}"] for rank, state in enumerate(states)])
+    """The state of one parameter on all ranks as one: means of what workers have of their own, all of delta-bar."""
+    shared = {name: value for name, value in states[0].items() if OF not in name}
+    own = {name.rpartition(OF)[0] + OF for name in states[0] if OF in name} - {SERVER, IGNORED}
+    means = {name: mean_of([state[f"{name}{rank}"] for rank, state in enumerate(states)]) for name in sorted(own)}
     server = states[0].get(SERVER_ALL)
     if server is None:
-        server = sum((state[f"{SERVER}{rank}"] for rank, state in enumerate(states)), torch.zeros_like(worker))
+        server = sum((state[f"{SERVER}{rank}"] for rank, state in enumerate(states)), torch.zeros_like(means[WORKER]))
     ignored = sum(int(state[f"{IGNORED}{rank}"]) for rank, state in enumerate(states))
-    return {**shared, "worker": worker, "server": server, "ignored": ignored}
+    return {**shared, "means": means, "server": server, "ignored": ignored}
 
 
 def mean_of(errors: Sequence[Tensor]) -> Tensor:
@@ -44,6 +46,7 @@ def mean_of(errors: Sequence[Tensor]) -> Tensor:
 
 def state_for(merged: Mapping[str, Any], rank: int) -> dict[str, Any]:
     """The state of one parameter on a new rank."""
-    shared = {k: v for k, v in merged.items() if k not in ("worker", "server", "ignored")}
-    own = {f"{WORKER}{rank}": merged["worker"].clone(), SERVER_ALL: merged["server"].clone()}
+    shared = {name: value for name, value in merged.items() if name not in ("means", "server", "ignored")}
+    own = {f"{name}{rank}": mean.clone() for name, mean in merged["means"].items()}
+    own[SERVER_ALL] = merged["server"].clone()
     return {**shared, **own, f"{IGNORED}{rank}": torch.tensor(merged["ignored"] if rank == 0 else 0)}

@@ -41,11 +41,13 @@ class Run:
         settings: what holds for the whole run.
         backend: name of the kernels.
         process_group: the workers that average; None is the default group.
+        bucket: the class of the buckets: which algorithm this is.
 
     Attributes:
         groups: the optimizer's parameter groups.
         contents: which parameters lie in which bucket.
         parcels: all buckets, as they travel.
+        names: of what is in a state.
         phase: of the run. Buckets that don't freeze stay with Adam in every phase.
         frozen_at: T_w, once the variance is frozen.
         freeze_rule: when that is.
@@ -60,8 +62,15 @@ class Run:
         settings_differ: whether a learning rate was seen to differ between workers, on the device.
     """
 
-    def __init__(self, settings: Settings, backend: str, process_group: dist.ProcessGroup | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        backend: str,
+        process_group: dist.ProcessGroup | None,
+        bucket: type[Bucket] = Bucket,
+    ) -> None:
         self.settings, self.backend, self.process_group = settings, backend, process_group
+        self.bucket, self.names = bucket, bucket.names
         self.groups: list[Group] = []
         self.contents: list[Content] = []
         self.parcels: list[Parcel] = []
@@ -77,6 +86,7 @@ class Run:
         self._collectives: Collectives | None = None
         self._left_out: list[Tensor] = []  # they have never needed a gradient
         self._groups_seen = 0
+        self._numbers: dict[str, Tensor] = {}
 
     def take_number(self) -> None:
         """Count this optimizer: two that are alike would else be taken for one another."""
@@ -126,7 +136,7 @@ class Run:
     def is_settled(self) -> bool:
         """Nothing hangs on whether a step is skipped but what the kernels decide themselves: the host need not know."""
         return self.phase is Phase.COMPRESSED and all(
-            bucket.is_frozen and bucket.carried is None for _, bucket in self.pairs()
+            bucket.skips_itself and bucket.is_frozen and bucket.carried is None for _, bucket in self.pairs()
         )
 
     def pairs(self) -> Iterator[tuple[Group, Bucket]]:
@@ -172,12 +182,23 @@ class Run:
         for some in by_parcel.values():
             backend = get_backend(self.backend, local(some[0].params[0]).device)
             backend.check_extensions(**self.settings.extensions)
-            self.parcels.append(Parcel(some, self.collectives, backend, self.settings))
+            self.parcels.append(Parcel(some, self.collectives, backend, self.settings, self.bucket))
 
     def lay_out_anew(self, contents: list[Content]) -> None:
         """Go on with these buffers; the state is lost."""
         self.contents, self.parcels, self._groups_seen = [], [], -1
         self._lay_out(contents)
+
+    def numbers(self, name: str) -> Tensor:
+        """The number of this name of every parameter (n,) float64, also of those that have no elements here."""
+        n, start = sum(len(group["params"]) for group in self.groups), self.names.numbers[name]
+        known = self._numbers.get(name)
+        if known is None or known.shape[0] < n:
+            table = torch.full((n,), start, dtype=torch.float64, device=self.device)
+            if known is not None:
+                table[: known.shape[0]] = known
+            self._numbers[name] = table
+        return self._numbers[name]
 
     @property
     def n_taken(self) -> int:

@@ -17,6 +17,12 @@ from gpu_impl.kernels.select import BACKENDS
 from gpu_impl.kernels.state import LARGEST, SMALLEST
 from gpu_impl.optimizer.freeze_rule import RULES
 
+DEFAULT_VARIANCE_FLOOR = 1e-3
+"""kappa [C7]; docs/algorithm.md says what it is for."""
+
+DEFAULT_BUCKET_ELEMENTS = 2**24
+"""Elements of a bucket: large enough for the network's bandwidth, small enough that several overlap."""
+
 COMPRESS = ("momentum", "update")
 """What can be compressed [C12]."""
 
@@ -42,15 +48,15 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.freeze_step not in RULES:
-            _integer("freeze_step", self.freeze_step, 1, ', "auto" or "paper"')
+            check_integer("freeze_step", self.freeze_step, 1, ', "auto" or "paper"')
         check_scale(self.scale)
-        _number("variance_floor", self.variance_floor)
+        check_number("variance_floor", self.variance_floor)
         if not isinstance(self.bias_correction, bool):
             raise ValueError(f"bias_correction must be True or False, got {self.bias_correction!r}")
         if self.max_grad_norm is not None:
-            _number("max_grad_norm", self.max_grad_norm, strict=True)
-        _integer("lr_warmup_steps", self.lr_warmup_steps, 0)
-        _integer("bucket_elements", self.bucket_elements, 1)
+            check_number("max_grad_norm", self.max_grad_norm, strict=True)
+        check_integer("lr_warmup_steps", self.lr_warmup_steps, 0)
+        check_integer("bucket_elements", self.bucket_elements, 1)
         check_form(self.compress, self.scale_block, self.frozen_dtype)
 
     @property
@@ -90,17 +96,17 @@ def check_surroundings(backend: Any, process_group: Any) -> None:
         )
 
 
-def refuse_settings(group: Mapping[str, Any]) -> None:
-    """Look for what holds for the whole run in a parameter group, where nobody would read it.
+def refuse_settings(group: Mapping[str, Any], settings: Settings, optimizer: str) -> None:
+    """Look for what holds for the whole run of ``optimizer`` in a parameter group, where nobody would read it.
 
     Raises:
         ValueError: it is there.
     """
-    for name in (*Settings.__dataclass_fields__, "backend", "process_group"):
+    for name in (*settings.__dataclass_fields__, "backend", "process_group"):
         if name in group:
             raise ValueError(
                 f"{name} holds for all parameter groups: take it out of the group and give it to the optimizer, as in "
-                f"OneBitAdam(groups, {name}={group[name]!r})"
+                f"{optimizer}(groups, {name}={group[name]!r})"
             )
 
 
@@ -136,19 +142,20 @@ def check_values(group: Mapping[str, Any]) -> None:
     lr = group["lr"]
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError(f"lr must be a number or a tensor of one element, got shape {tuple(lr.shape)}")
-    _number("lr", float(lr) if isinstance(lr, Tensor) else lr)
+    check_number("lr", float(lr) if isinstance(lr, Tensor) else lr)
     if not isinstance(group["betas"], tuple | list) or len(group["betas"]) != 2:
         raise ValueError(f"betas must be two numbers, got {group['betas']!r}")
     for name, beta in zip(("beta1", "beta2"), group["betas"], strict=True):
-        _number(name, beta)
+        check_number(name, beta)
         check_beta(name, beta)
-    _number("eps", group["eps"], strict=True)
-    _number("weight_decay", group["weight_decay"])
+    check_number("eps", group["eps"], strict=True)
+    check_number("weight_decay", group["weight_decay"])
     if not isinstance(group.get("non_freeze", False), bool):
         raise ValueError(f"non_freeze must be True or False, got {group['non_freeze']!r}")
 
 
-def _number(name: str, value: Any, *, strict: bool = False) -> None:
+def check_number(name: str, value: Any, *, strict: bool = False) -> None:
+    """Raise ValueError unless it is a number >= 0, or > 0, that float32 can hold."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_number = is_number and (isinstance(value, int) or math.isfinite(value))  # an int may be too large for a float
     least = "> 0" if strict else ">= 0"
@@ -158,7 +165,8 @@ def _number(name: str, value: Any, *, strict: bool = False) -> None:
         raise ValueError(f"{name} must be a number that float32 can hold, got {value!r}")
 
 
-def _integer(name: str, value: Any, minimum: int, extra: str = "") -> None:
+def check_integer(name: str, value: Any, minimum: int, extra: str = "") -> None:
+    """Raise ValueError unless it is an integer >= ``minimum``."""
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         wanted = f"an integer >= {minimum}{extra}"
         raise ValueError(f"{name} must be {wanted}, got {value!r}{_hint(value)}")

@@ -5,9 +5,11 @@
     worker_error_of_3     delta_i of worker 3; only worker 3 has it
     server_error_of_3     delta-bar where worker 3 serves, 0 elsewhere
     ignored_of_3          gradients of worker 3 that arrived at dead coordinates, with the first parameter of a bucket
-    frozen                1 if the parameter is compressed, else 0
+    frozen                1 if the parameter is compressed and its variance frozen, else 0
     variance_norms        ||v||_1 after the last Delta + 1 steps, oldest first, where a rule ends the warm-up [C10]
     master                the float32 copy of a 16-bit parameter
+
+Another algorithm has other names beside these: ``names.py`` lists them, and the file of the algorithm explains them.
 
 What has an element for each of a parameter's has its shape, and is sharded like it. So ``torch.distributed.checkpoint``
 saves, loads and reshards it, every worker's errors too, for their names differ. What is no tensor stands in every
@@ -33,15 +35,12 @@ from gpu_impl.kernels.state import F32, F64, I64
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.freeze_rule import window_of
+from gpu_impl.optimizer.names import OF
 from gpu_impl.optimizer.plan import Content, Kind, contents_in, cut, is_uniform, n_shards_of, numbered
 from gpu_impl.optimizer.run import Phase, Run
 
-FORMAT = "onebit-adam-state-5"
-EARLIER = "onebit-adam-state-4"
-"""Without norms of single parameters: it is read, and a rule that had not frozen yet begins to compare anew."""
-
-WORKER, SERVER, IGNORED = "worker_error_of_", "server_error_of_", "ignored_of_"
-"""What only one worker has; its number follows."""
+WORKER, SERVER, IGNORED = (f"{name}{OF}" for name in ("worker_error", "server_error", "ignored"))
+"""What only one worker has; its number follows. So it does on whatever else has ``OF`` in its name."""
 
 NORMS = "variance_norms"
 
@@ -77,7 +76,7 @@ def facts_for(run: Run, group: Group) -> dict[str, Any]:
     """The entry ``onebit`` of a parameter group."""
     first = next(numbers.start for owner, numbers in numbered(run.groups) if owner is group)
     return {
-        "format": FORMAT,
+        "format": run.names.format,
         "n_workers": run.collectives.size,
         "phase": str(run.phase),
         "frozen_at": run.frozen_at,
@@ -104,18 +103,13 @@ def of_workers(groups: list[Any], n_workers: int, ranks: Iterable[int]) -> list[
     return found
 
 
-def names_for(rank: int) -> dict[str, str]:
-    """Names of :meth:`Bucket.dense` as they are saved by worker ``rank``."""
-    own = {"worker_error": f"{WORKER}{rank}", "server_error": f"{SERVER}{rank}"}
-    return {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq", **own, "master": "master"}
-
-
 def pack(run: Run) -> dict[int, ParamState]:
     """The state of every parameter that has joined, by its number among all; copies.
 
     And zeros for one that will join in the next step, for torch's tools want a state of all that need a gradient.
     """
-    rank, names, states = run.collectives.rank, names_for(run.collectives.rank), {}
+    rank, states = run.collectives.rank, {}
+    names = run.names.saved(rank)
     for parcel in run.parcels:
         numbers = iter(parcel.numbers)
         for _, bucket in parcel.buckets:
@@ -128,10 +122,13 @@ def pack(run: Run) -> dict[int, ParamState]:
         for param, number in zip(content.params, content.numbers, strict=True):
             if number not in states:  # it is empty, or its shard is
                 is_frozen = run.is_frozen and content.kind.freezes
-                states[number] = _more(_zeros(param, names), rank, run.steps - content.kind.began, is_frozen, 0)
+                states[number] = _more(_zeros(param, run), rank, run.steps - content.kind.began, is_frozen, 0)
     for number, param in enumerate(all_params(run)):
         if param.requires_grad and number not in states:
-            states[number] = _more(_zeros(param, names), rank, 0, False, 0)
+            states[number] = _more(_zeros(param, run), rank, 0, False, 0)
+    for name in run.names.numbers:
+        for number, state in states.items():
+            state[name] = run.numbers(name)[number].clone()
     if run.freeze_rule.needs_norms:
         histories = run.freeze_rule.histories(len(all_params(run)), window_of(run.groups))
         for number, state in states.items():
@@ -139,10 +136,10 @@ def pack(run: Run) -> dict[int, ParamState]:
     return dict(sorted(states.items()))
 
 
-def _zeros(param: Tensor, names: Mapping[str, str]) -> ParamState:
-    values = local(param)
+def _zeros(param: Tensor, run: Run) -> ParamState:
+    values, names = local(param), run.names.saved(run.collectives.rank)
     found = {name: torch.zeros_like(values, dtype=F32) for name in names.values() if name != "master"}
-    if values.dtype != F32:
+    if run.names.has_master(is_narrow=values.dtype != F32):
         found["master"] = values.to(F32)
     return {name: _like(param, value) for name, value in found.items()}
 
@@ -195,12 +192,16 @@ def unpack(run: Run, groups: list[Any], states: Mapping[int, ParamState]) -> Non
     if run.broken or run.is_frozen or [one.row(0) for one in contents] != [one.row(0) for one in run.contents]:
         run.lay_out_anew(contents)
     run.phase, run.frozen_at = Phase(facts["phase"]), facts["frozen_at"]
+    for name, start in run.names.numbers.items():
+        for number in range(len(all_params(run))):
+            run.numbers(name)[number] = float(states.get(number, {}).get(name, start))
     rank, kinds = run.collectives.rank, {n: content.kind for content in contents for n in content.numbers}
     for parcel in run.parcels:
         numbers = iter(parcel.numbers)
         for _, bucket in parcel.buckets:
             own = [next(numbers) for _ in bucket.flat.params]
             _load_bucket(bucket, [states[number] for number in own], rank, run.phase, kinds[own[0]])
+        parcel.publish()
     run.set_applied(facts["steps"])
     run.calls = facts["steps"] + facts["skipped_steps"]
     run.collectives.bytes_sent = run.bytes_before = facts["bytes_sent"]
@@ -214,8 +215,8 @@ def unpack(run: Run, groups: list[Any], states: Mapping[int, ParamState]) -> Non
 
 def _load_bucket(bucket: Bucket, states: list[ParamState], rank: int, phase: Phase, kind: Kind) -> None:
     found = {}
-    for name, saved in names_for(rank).items():
-        if name == "master" and not bucket.flat.is_narrow:
+    for name, saved in bucket.names.saved(rank).items():
+        if name == "master" and not bucket.names.has_master(is_narrow=bucket.flat.is_narrow):
             continue
         found[name] = torch.zeros_like(bucket.momentum)
         for k, state in enumerate(states):

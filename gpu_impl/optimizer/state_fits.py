@@ -10,25 +10,23 @@ from torch.distributed.tensor import DTensor
 
 from gpu_impl.kernels.state import F32
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.names import ALGORITHMS
 from gpu_impl.optimizer.run import Phase, Run
 from gpu_impl.optimizer.settings import check_group
 from gpu_impl.optimizer.state import (
-    EARLIER,
     ERRORS,
     FACTS,
-    FORMAT,
     SERVER,
     SERVER_ALL,
     WORKER,
     all_params,
-    names_for,
     placed,
 )
 from gpu_impl.optimizer.state_values import check_counts, check_state
 
 
 def check_facts(groups: Any) -> dict[str, Any]:
-    """The facts of the first parameter group, if ``groups`` are of a whole state of this optimizer.
+    """The facts of the first parameter group, if ``groups`` are of a whole state of one of our optimizers.
 
     Raises:
         ValueError: they are not; one sentence says what is wrong.
@@ -37,9 +35,11 @@ def check_facts(groups: Any) -> dict[str, Any]:
         raise ValueError("this is not the state_dict of an optimizer: it has no list of param_groups")
     for group in groups:
         facts = group.get("onebit")
-        if not isinstance(facts, Mapping) or facts.get("format") not in (FORMAT, EARLIER):
+        known = {one for names in ALGORITHMS for one in (names.format, *names.earlier)}
+        if not isinstance(facts, Mapping) or facts.get("format") not in known:
             raise ValueError(
-                f"this is not a state of OneBitAdam: format {FORMAT!r} expected; gpu_impl.warm_start takes one of Adam"
+                f"this is not a state of OneBitAdam: format {ALGORITHMS[0].format!r} expected, or another of "
+                "gpu_impl's; gpu_impl.warm_start takes one of Adam"
             )
         for name, kind in FACTS.items():
             if not isinstance(facts.get(name), kind) or (kind is int and isinstance(facts[name], bool)):
@@ -58,6 +58,7 @@ def check_groups(run: Run, groups: list[Any]) -> None:
     Raises:
         ValueError: they don't; one sentence says what does not fit.
     """
+    check_algorithm(run, groups)
     saved_sizes, sizes = ([len(group["params"]) for group in some] for some in (groups, run.groups))
     if saved_sizes != sizes:
         raise ValueError(f"the state has groups of {saved_sizes} parameters, this optimizer has groups of {sizes}")
@@ -69,6 +70,18 @@ def check_groups(run: Run, groups: list[Any]) -> None:
             check_group({**saved, "params": group["params"]})
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the state has a parameter group that can't be used: {error}") from None
+
+
+def check_algorithm(run: Run, groups: list[Any]) -> None:
+    """Whether a state, whose facts were checked, is one of this algorithm.
+
+    Raises:
+        ValueError: it is another one's.
+    """
+    found = groups[0]["onebit"]["format"]
+    if found not in (run.names.format, *run.names.earlier):
+        whose = next(names.optimizer for names in ALGORITHMS if found in (names.format, *names.earlier))
+        raise ValueError(f"the state is one of {whose} and this is a {run.names.optimizer}: make a {whose}")
 
 
 def check_names(saved: Any, ours: Any) -> None:
@@ -114,8 +127,12 @@ def check(run: Run, groups: list[Any], states: Any) -> None:
         if not isinstance(state, Mapping):
             raise ValueError(f"the state has nothing for parameter {number}: {_why_nothing(param)}")
         check_state(number, state, facts["steps"])
-        for name in names_for(rank).values():
-            if name == "master" and local(param).dtype == F32:
+        for name in run.names.numbers:
+            one = state.get(name)
+            if not isinstance(one, Tensor) or one.numel() != 1:
+                raise ValueError(f"the state is damaged: parameter {number} has no {name}")
+        for name in run.names.saved(rank).values():
+            if name == "master" and not run.names.has_master(is_narrow=local(param).dtype != F32):
                 continue
             value = state.get(SERVER_ALL if name.startswith(SERVER) and SERVER_ALL in state else name)
             if not isinstance(value, Tensor):

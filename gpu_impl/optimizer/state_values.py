@@ -65,7 +65,7 @@ def check_state(number: int, state: Mapping[str, Any], steps: int) -> None:
         values = local(value)
         if name == "variance_norms":
             is_good = values.dim() == 1 and bool(((values >= 0) & torch.isfinite(values)).all())
-        elif name == "exp_avg_sq" or not values.is_floating_point():
+        elif name in ("exp_avg_sq", "fresh_variance") or not values.is_floating_point():
             is_good = bool((values >= 0).all())  # v may have overflowed; NaN is not >= 0
         else:
             is_good = bool(torch.isfinite(values).all())

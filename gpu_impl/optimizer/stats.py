@@ -45,6 +45,8 @@ def stats_of(run: Run) -> Stats:
     """The numbers as they are now. Waits for the device."""
     buckets = [bucket for _, bucket in run.pairs()]
     paused = [kept for bucket in buckets for kept in bucket.paused.values()]
+    worker_errors = [bucket.worker_error_D() for bucket in buckets] + [kept["worker_error"] for kept in paused]
+    server_errors = [bucket.server_error_C() for bucket in buckets] + [kept["server_error"] for kept in paused]
     return Stats(
         phase=str(run.phase),
         step=run.steps,
@@ -53,8 +55,8 @@ def stats_of(run: Run) -> Stats:
         freeze_diagnosis=freeze_diagnosis(run),
         bytes_sent=run.collectives.bytes_sent,
         bytes_last_step=run.collectives.bytes_sent - run.bytes_before,
-        worker_error_norm=_norm([bucket.worker_error_D() for bucket in buckets] + [kept.error for kept in paused]),
-        server_error_norm=_norm([bucket.server_error_C() for bucket in buckets] + [kept.server for kept in paused]),
+        worker_error_norm=_norm(worker_errors),
+        server_error_norm=_norm(server_errors),
         dead_coordinates=sum(bucket.dead for bucket in buckets if bucket.is_frozen),
         ignored_gradients=sum(int(bucket.worker.ignored) for bucket in buckets),
     )

@@ -8,7 +8,7 @@ With the communication of one parcel under way while the next is compressed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -59,12 +59,18 @@ def count_step(run: Run) -> None:
 
 def adam_step(run: Run, parcels: Iterable[Parcel], decision: Decision, unscale: Tensor | None) -> None:
     """A step of Adam along the mean of all workers' gradients."""
+    for parcel in averaged(parcels, unscale):
+        adam_on_average(run, parcel, decision)
+
+
+def averaged(parcels: Iterable[Parcel], unscale: Tensor | None) -> Iterator[Parcel]:
+    """Average the gradients over the workers in full precision: each parcel as soon as that is done."""
     parcels = list(parcels)
     pending = [parcel.begin_average(unscale) for parcel in parcels]
     for parcel, sum_pending in zip(parcels, pending, strict=True):
         sum_pending.wait()
         parcel.finish_average()
-        adam_on_average(run, parcel, decision)
+        yield parcel
 
 
 def adam_on_average(run: Run, parcel: Parcel, decision: Decision) -> None:
@@ -94,10 +100,24 @@ def places_of(parcel: Parcel, numbers: frozenset[int]) -> dict[int, set[int]]:
 
 def compressed_step(run: Run, parcels: Iterable[Parcel], factor: Tensor | float, unscale: Tensor | None) -> None:
     """Compress, exchange, apply."""
-    own = factor if unscale is None else factor * (float(unscale) if isinstance(factor, float) else unscale)
+    own = factor_of(factor, unscale)
+    for parcel in exchanged(run, parcels, lambda parcel: set_scalars(run, parcel, own)):
+        parcel.apply()
+
+
+def factor_of(factor: Tensor | float, unscale: Tensor | None) -> Tensor | float:
+    """What this worker multiplies its gradient with."""
+    return factor if unscale is None else factor * (float(unscale) if isinstance(factor, float) else unscale)
+
+
+def exchanged(run: Run, parcels: Iterable[Parcel], prepare: Callable[[Parcel], None]) -> Iterator[Parcel]:
+    """Average over the workers by one bit a number: each parcel as soon as its replies are there.
+
+    While one parcel is on the wire the next one is prepared and compressed.
+    """
     scale, sent, answered = run.settings.scale, [], []
     for parcel in parcels:
-        set_scalars(run, parcel, own)
+        prepare(parcel)
         parcel.compress(scale)
         sent.append((parcel, parcel.begin_messages()))
     for parcel, messages in sent:
@@ -106,7 +126,7 @@ def compressed_step(run: Run, parcels: Iterable[Parcel], factor: Tensor | float,
         answered.append((parcel, parcel.begin_replies()))
     for parcel, replies in answered:
         replies.wait()
-        parcel.apply()
+        yield parcel
 
 
 def set_scalars(run: Run, parcel: Parcel, factor: Tensor | float) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gpu_impl.kernels.arithmetic import preconditioner_of
 from gpu_impl.kernels.marks import is_marked
 from gpu_impl.kernels.state import F32, SMALLEST
-from gpu_impl.kernels.torch_ import preconditioner_of
 
 INFINITY_BITS = 0x7F800000
 """Infinity in float32."""

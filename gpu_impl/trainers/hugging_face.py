@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from gpu_impl.checkpoints.full_disk import told_if_full
 from gpu_impl.checkpoints.gathered import gathered_state_dict
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.ddp import leave_all_gradients_local
@@ -54,7 +55,7 @@ class OneBitAdamCallback(TrainerCallback):
         if args.should_save:
             assert args.output_dir is not None
             file = Path(args.output_dir) / f"checkpoint-{state.global_step}" / OPTIMIZER_FILE
-            with replacing(file) as part:
+            with replacing(file) as part, told_if_full(file.parent, ()):
                 torch.save(saved, part)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from torch import distributed as dist
+
+from gpu_impl.optimizer.collectives import started_processes
 
 
 def check_processes(trainer: str, counted: int, advice: str) -> None:
@@ -18,7 +18,7 @@ def check_processes(trainer: str, counted: int, advice: str) -> None:
     Raises:
         RuntimeError: they differ.
     """
-    started = dist.get_world_size() if dist.is_initialized() else int(os.environ.get("WORLD_SIZE", "1") or 1)
+    started = dist.get_world_size() if dist.is_initialized() else started_processes()
     if counted != started:
         raise RuntimeError(
             f"{trainer} counts {counted} process{'es' * (counted != 1)} and torchrun has started {started}, so several "

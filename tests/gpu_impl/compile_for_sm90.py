@@ -24,8 +24,10 @@ from gpu_impl.kernels.triton_.elements import LAUNCH, ROWS, TILES
 from gpu_impl.kernels.triton_.finish_scale import finish_scale
 from gpu_impl.kernels.triton_.freeze import freeze, variance_sums
 from gpu_impl.kernels.triton_.gradient_norm import add_up, square_sums
+from gpu_impl.kernels.triton_.lamb import lamb_moments, lamb_move
 from gpu_impl.kernels.triton_.pack import pack, unpack
 from gpu_impl.kernels.triton_.server import server
+from gpu_impl.kernels.triton_.walk import walk
 
 FLOATS = ("u", "u_scale", "step", "w", "w_scale", "params", "preconditioner", "momentum", "variance", "floor")
 TYPES = {
@@ -41,6 +43,8 @@ TYPES = {
     **dict.fromkeys(("chunk8", "row_words", "n_workers", "n_partials", "n_counts", "row_floats", "n_rows", "n"), "i32"),
     **dict.fromkeys(("n_scales", "stride_units"), "i32"),
     **dict.fromkeys(("chunk", "row_bytes", "row_stride", "stride_words", "stride_floats"), "i32"),
+    **dict.fromkeys(("met", "walked", "accumulated", "trust"), "*fp32"),
+    "tasks": "*i64",
     "bits": "*u8",
     "dim": "i64",
     "copy": "*bf16",
@@ -85,6 +89,10 @@ CASES = [
     (apply, {}, {**APPLY, **PLAIN}),
     (apply, {"live_bytes": "*u8"}, {**TILED, **PLAIN, "COPY": False, "copy": None, "SCALE_BLOCK": 0}),
     (adam, {"grad": "*fp32"}, {**BLOCKS, "COPY": False, "copy": None}),
+    (walk, {"grad": "*fp32", "counts": "*i32"}, {**BLOCKS, "COPY": False, "copy": None}),
+    (walk, {"grad": "*bf16", "counts": "*i32"}, {**BLOCKS, "COPY": True}),
+    (lamb_moments, {"grad": "*fp32"}, {"TILE": 1024, "COPY": False, "copy": None}),
+    (lamb_move, {}, {"TILE": 1024, "COPY": False, "copy": None}),
     (finish_scale, {}, {**BLOCKS, "L1": False, "COUNT_IGNORED": True}),
     (finish_scale, {}, {**BLOCKS, "L1": True, "COUNT_IGNORED": False, "ignored": None, "ignored_partials": None}),
     (variance_sums, {}, BLOCKS),

@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import distributed as dist
 from torch import nn
+from torch.distributed.checkpoint import state_dict_saver
 
 from gpu_impl import HookedOneBitAdam, OneBitAdam, save_checkpoint
 from gpu_impl.checkpoints.together import Together
@@ -155,3 +156,25 @@ def test_a_killed_run_is_restarted_and_ends_in_the_same_bits(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 trials: 2 in which a worker was killed and all restarted, 2 ended in the same bits" in done.stdout
+
+
+def save_while_another_dies(folder):
+    """What a worker says whose partner's connection breaks in the middle of a save."""
+
+    def broken(*_, **__):
+        raise RuntimeError("[gloo/transport/tcp/pair.cc] Connection reset by peer")
+
+    network = nn.Linear(4, 4)
+    optimizer = OneBitAdam(network.parameters(), freeze_step=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state_dict_saver, "save", broken)
+        try:
+            save_checkpoint(folder, optimizer, network)
+        except CollectiveFailedError as error:
+            return str(error)
+    return None
+
+
+def test_a_worker_that_dies_in_a_save_is_no_error_of_the_folder(tmp_path):
+    for said in WorkerPool.of(2).call(save_while_another_dies, tmp_path):
+        assert "another worker has probably died" in said

@@ -52,6 +52,6 @@ def test_a_package_that_hides_ours_is_named(tmp_path):
 
 def test_an_unknown_name_is_refused():
     assert (
-        "has no 'prov'; there are OneBitAdam, prove, verify"
+        "has no 'prov'; there are OneBitAdam, OneBitLamb, ZeroOneAdam, prove, verify"
         in python("from onebit import prov").stderr + python("import onebit; onebit.prov").stderr
     )

@@ -32,6 +32,12 @@ def test_several_processes_without_a_group_are_an_error(call, monkeypatch):
         getattr(optimizer, call)()
 
 
+def test_a_number_of_processes_that_is_none_is_an_error(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "abc")
+    with pytest.raises(ValueError, match="the environment variable WORLD_SIZE is 'abc'"):
+        OneBitAdam([nn.Parameter(torch.ones(3))], freeze_step=2).stats()
+
+
 def before_and_after(folder):
     """An optimizer that was made, and looked at, where there was no group yet."""
     code = f"""

@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from verification.cli import _stoppable, mutants, verify
+from verification.mutants import score as scoring
 from verification.search.plan import PROFILES
 
 CODE = """
@@ -254,6 +255,22 @@ def test_stopped_mutants_keep_what_is_done(tmp_path, number, options):
     assert "Traceback" not in ran.stdout + ran.stderr
     written = json.loads(out.read_text())
     assert written.get("cases", 0) > 0 or len(written["mutants"]) == 1
+
+
+def test_one_fault_is_tried_and_each_line_is_printed(monkeypatch, tmp_path, capsys):
+    def row_of(mutant, profile):
+        return scoring.Row(mutant.id, "signs", mutant.level, mutant.bug.text, True, {"here": "wrong"}, 1)
+
+    monkeypatch.setattr(scoring, "row_of", row_of)
+    assert call(mutants, only="ZeroIsMinus", jobs=1, json=tmp_path / "score.json") == 0
+    told = capsys.readouterr().out
+    assert told.count("signs.ZeroIsMinus") == 5
+    assert "held-out triggers, ZeroIsMinus, seed 0, quick: 5 of 5 mutants killed" in told
+    assert json.loads((tmp_path / "score.json").read_text())["only"] == ["ZeroIsMinus"]
+    with pytest.raises(typer.BadParameter, match="no fault or family 'Nothing'"):
+        call(mutants, only="Nothing")
+    with pytest.raises(typer.BadParameter, match="give one of them"):
+        call(mutants, only="signs", false_alarms=1)
 
 
 def test_mutants_are_sampled(tmp_path, capsys):

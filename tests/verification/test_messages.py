@@ -48,6 +48,32 @@ def run_of(grads_TND, params_D, **hyper):
     return OptimizerCase(params_D, grads_TND, grads_TND.shape[1], Hyper(**hyper), steps)
 
 
+def test_the_pages_show_what_is_printed():
+    """The program of each page, line for line, from the class and the input that stand there."""
+
+    class NoCompression:
+        scale = "l2"
+
+        def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
+            u_ND = buffers_ND + worker_errors_ND
+            return u_ND.mean(axis=0) + server_error_D, np.zeros_like(u_ND), np.zeros_like(server_error_D)
+
+    class MyAllreduce(OneServer):
+        scale, server_chunks, zero_is_plus = "l1", 1, False
+
+    readme = PAGE.parents[1] / "README.md"
+    for under_test, clauses, page in (
+        (NoCompression, {"worker_one_bit", "one_bit"}, PAGE),
+        (MyAllreduce, {"worker_bits"}, readme),
+    ):
+        case = call(floats([0, 1]))
+        found = [one for one in findings(under_test, case) if one.clause in clauses]
+        assert {one.clause for one in found} == clauses
+        first, *_ = programs(case, found, under_test.__name__)
+        for line in "\n".join(first.body).splitlines():
+            assert f"    {line}" in page.read_text()
+
+
 def test_a_wrong_sign_is_told_with_the_right_one():
     told = messages(signs.ZeroIsMinus, call(floats([0, 1])))
     assert told["worker_bits"] == "worker 0 sent the sign -, must be +, for element 0: u = 0"
@@ -72,10 +98,12 @@ class SaysNothing:
 class OneServer:
     """The literal Algorithm 1 with the l1 scale, which declares neither."""
 
+    zero_is_plus = True
+
     def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
         def compress(u):
             s = np.abs(u).mean(axis=-1, keepdims=True)
-            sent = np.where(u >= 0, s, -s)
+            sent = np.where(u >= 0 if self.zero_is_plus else u > 0, s, -s)
             return sent, u - sent
 
         sent_ND, errors_ND = compress(buffers_ND + worker_errors_ND)

@@ -44,6 +44,23 @@ def test_it_bites_at_the_last_element_alone():
     assert not np.array_equal(one.params_ND, other.params_ND)
 
 
+def test_one_fault_is_sampled_first_without_a_condition():
+    """By its class, or all of a family; a fault that is never tried under a condition too."""
+    chosen = sample("held-out", 5, 0, ["ZeroIsMinus"])
+    assert [mutant.id for mutant in chosen[:2]] == [
+        f"{x}: signs.ZeroIsMinus, always" for x in ("optimizer", "collective")
+    ]
+    assert {mutant.bug.id for mutant in chosen} == {"signs.ZeroIsMinus"}
+    assert len({mutant.trigger.name for mutant in chosen}) > 2
+    alone = sample("held-out", 10, 0, ["signs.TiesAtRandom"])
+    assert [mutant.trigger.name for mutant in alone] == ["always"] * len(alone)
+    assert alone
+    family = {mutant.bug for mutant in sample("development", 10**6, 0, ["signs"])}
+    assert family == {bug for bug in all_bugs() if bug.family == "signs"}
+    with pytest.raises(ValueError, match=r"no fault or family 'ZeroIsMinos'; there are ZeroIsMinus, "):
+        sample("held-out", 5, 0, ["ZeroIsMinos"])
+
+
 def test_pairs_bite_where_both_do():
     pair = both(TRIGGER["on 3 workers"], TRIGGER["with weight decay"])
     assert pair is not None

@@ -290,11 +290,10 @@ class Score:
         """``490 of 500 killed, 98.0 %, 95 % interval 96.4 % to 98.9 %``."""
         low, high = wilson(self.killed, len(self.counted))
         share = 100 * self.killed / max(1, len(self.counted))
-        same = len(self.rows) - len(self.counted)
+        same, mutants = len(self.rows) - len(self.counted), counted(len(self.counted), "mutant")
         return (
-            f"{self.killed} of {counted(len(self.counted), 'mutant')} killed, {share:.1f} %, 95 % interval "
-            f"{100 * low:.1f} % to {100 * high:.1f} %; {same} more never differed from the correct class on "
-            f"{WITNESSES} cases made for each"
+            f"{self.killed} of {mutants} killed, {share:.1f} %, 95 % interval {100 * low:.1f} % to "
+            f"{100 * high:.1f} %; {same} more never differed from the correct class on {WITNESSES} cases made for each"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def _begun(case: OptimizerCase, begin: str, traits: Traits, rng: np.random.Gener
         return case
     same = begin == "used with the same shape" or (begin == "beside" and rng.random() < 0.5)
     shape = (case.n_workers, case.dim) if same else None
-    return replace(case, begin=begin.split(maxsplit=1)[0], other=_other(shape, traits, rng))
+    return replace(case, begin=begin.partition(" ")[0], other=_other(shape, traits, rng))
 
 
 BRIEF: Mapping[str, Any] = {
@@ -289,8 +289,8 @@ def _put_largest(
     """In one late step two workers each get one element near the largest float32, at different places.
 
     The sum of all elements overflows. No sum does that a correct step may form: of one worker's elements, of what the
-    workers send, and of errors. Errors may grow, so the step is one of the last; and no more workers come after it, each
-    of which would get the mean error: what they send would add up to more.
+    workers send, and of errors. Errors may grow, so the step is one of the last; and no more workers come after it, for
+    each would get the mean error, and what they send would add up to more.
     """
     late = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1]
     steps = [step for step in late if max(n_T[step:]) <= n_T[step]][-3:]

@@ -16,8 +16,10 @@ from gpu_impl.kernels.cpu.compress import compress
 from gpu_impl.kernels.cpu.decode import decode
 from gpu_impl.kernels.cpu.freeze import freeze
 from gpu_impl.kernels.cpu.gradient_norm import gradient_norm
+from gpu_impl.kernels.cpu.lamb import lamb_moments, lamb_move
 from gpu_impl.kernels.cpu.pack import pack, unpack
 from gpu_impl.kernels.cpu.server import server
+from gpu_impl.kernels.cpu.walk import walk
 
 
 class CpuBackend(Backend):
@@ -41,6 +43,9 @@ class CpuBackend(Backend):
     _server: Any = server
     _apply: Any = apply
     _decode: Any = decode
+    _walk: Any = walk
+    _lamb_moments: Any = lamb_moments
+    _lamb_move: Any = lamb_move
 
     def _prepare(self, kernel: str, calls: Sequence[tuple[Any, ...]]) -> Callable[[], None]:
         return getattr(self, f"_{kernel}").prepare(calls)

@@ -9,8 +9,10 @@ from gpu_impl.kernels.triton_.apply import launch_apply
 from gpu_impl.kernels.triton_.compress import launch_compress
 from gpu_impl.kernels.triton_.freeze import launch_freeze
 from gpu_impl.kernels.triton_.gradient_norm import launch_gradient_norm
+from gpu_impl.kernels.triton_.lamb import launch_lamb_moments, launch_lamb_move
 from gpu_impl.kernels.triton_.pack import launch_pack, launch_unpack
 from gpu_impl.kernels.triton_.server import launch_server
+from gpu_impl.kernels.triton_.walk import launch_walk
 
 
 class TritonBackend(Backend):
@@ -26,3 +28,5 @@ class TritonBackend(Backend):
     _server = staticmethod(launch_server)
     _apply = staticmethod(launch_apply)
     _decode = staticmethod(TorchBackend._decode)
+    _walk = staticmethod(launch_walk)
+    _lamb_moments, _lamb_move = staticmethod(launch_lamb_moments), staticmethod(launch_lamb_move)

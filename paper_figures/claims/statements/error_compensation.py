@@ -58,8 +58,8 @@ CLAIM = Claim(
     id="P2",
     title="Error compensation",
     statement=(
-        "In the compression stage 1-bit Adam follows Adam with the same frozen variance that sends 32 bits: nothing is "
-        "lost for good (L1), the virtual iterate takes uncompressed steps (L2), and the final loss is within 5 % of "
+        "In the compression stage 1-bit Adam follows Adam with the same frozen variance that sends 32 bits. Nothing is "
+        "lost for good (L1), and the virtual iterate takes uncompressed steps (L2). The final loss is within 5 % of "
         "that with 32 bits, each at its own best step size. Without error feedback that is false."
     ),
     where="Algorithm 1, figure 4",

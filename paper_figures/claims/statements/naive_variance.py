@@ -38,7 +38,7 @@ CLAIM = Claim(
     id="P4",
     title="Why naive compression fails",
     statement=(
-        "The variance of naive Adam is the average of (g + Δ' - Δ)², and (Δ' - Δ)² does not telescope: it makes up "
+        "The variance of naive Adam is the average of (g + Δ' - Δ)², and (Δ' - Δ)² does not telescope. It makes up "
         "most of v, which is too large and, one bit having one magnitude, nearly the same for all coordinates."
     ),
     where="section 3.3",

@@ -41,7 +41,7 @@ CLAIM = Claim(
     published="same convergence as Adam",
     source="seen",
     conditions=(
-        "A run that goes on long after the freeze pays for a variance that no longer follows the gradients: the loss "
+        "A run that goes on long after the freeze pays for a variance that no longer follows the gradients. The loss "
         "of a network that interpolates its data falls by orders of magnitude after the freeze, and Adam's steps grow "
         "with it while frozen ones don't."
     ),

@@ -42,7 +42,7 @@ CLAIM = Claim(
     conditions=(
         "Shown on a network with units that rarely fire; elsewhere κ = 0 does no harm (P1). Theory gives this κ "
         "for the l1 scale (T7e, T7l). For the l2 scale, which these runs use, it does so only while what is compressed "
-        "is flat (T7j): with noise whose size differs much from coordinate to coordinate, l2 steps exceed Adam's worst "
+        "is flat (T7j). With noise whose size differs much from coordinate to coordinate, l2 steps exceed Adam's worst "
         "step at this κ."
     ),
     figures=("variance_floor",),

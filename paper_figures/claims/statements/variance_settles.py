@@ -66,7 +66,7 @@ CLAIM = Claim(
     id="P5",
     title="The variance settles",
     statement=(
-        "After an early stage Adam's variance changes little: in the last third of training its norm moves by less "
+        "After an early stage Adam's variance changes little. In the last third of training its norm moves by less "
         "than 4 % in 1/(1-β2) steps, the freeze rule's own measure, as a whole and in every array of parameters."
     ),
     where="figure 2",

@@ -1,4 +1,4 @@
-"""The rules C10 end the warm-up where the reference's do, on all workers alike, and over a checkpoint."""
+"""The rules C10 end the warm-up where the reference's do, on all workers alike."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ import re
 import numpy as np
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
+from freeze_support import (
+    ARRAYS,
+    BETA2,
+    DELTA,
+    DIM,
+    SHAPES,
+    STEPS,
+    flat,
+    gradients,
+    params_and_optimizer,
+    stopped_at,
+    train,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optimizer_support import ONE_BUCKET, pool
-from state_format_4.make import RUNS, param_and_optimizer
-from state_format_4.make import __file__ as made_by
-from state_format_4.make import train as train_as_made
 from torch import distributed as dist
 from torch import nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
 
-from gpu_impl import HookedOneBitAdam, OneBitAdam, load_checkpoint, resize_state_dicts, save_checkpoint
+from gpu_impl import HookedOneBitAdam, OneBitAdam
 from gpu_impl.optimizer.bucket import PIECE
 from gpu_impl.optimizer.freeze import norms_of
 from gpu_impl.optimizer.freeze_rule import FreezeRule
@@ -30,53 +35,6 @@ from reference import OneBitAdam as Reference
 from reference.optimizers import freeze_rule
 from reference.state import State
 from theory import rounding
-
-BETA2, DELTA = 0.9, 10
-SHAPES = {"W": (5, 8), "b": (16,), "late": (8,)}
-"""Multiples of 8 elements: no padding, so that one bucket is the reference's flat array."""
-
-ARRAYS = {name: int(np.prod(shape)) for name, shape in SHAPES.items()}
-DIM = sum(ARRAYS.values())
-STEPS = 90
-TOGETHER = {"bucket_elements": ONE_BUCKET, "lr": 1e-2}
-
-
-def gradients(kind, n=2):
-    """(T, n, D), of mean 1 unless ``kind`` says otherwise."""
-    rng = np.random.default_rng(3)
-    grads_TND = 1 + 0.05 * rng.standard_normal((STEPS, n, DIM))
-    t_T = np.arange(STEPS)[:, None, None]
-    if kind == "growing":
-        grads_TND *= 1.1 ** np.minimum(t_T, 20)
-    if kind == "falling":
-        grads_TND[0] *= 12  # v begins far above where it will stay
-    if kind == "in turn":  # the sum of v stands still while one array hands over to the other
-        share_T = np.sqrt(np.linspace(0.9, 0.1, 25).tolist() + [0.1] * (STEPS - 25))
-        grads_TND[:, :, :40] *= share_T[:, None, None]
-        grads_TND[:, :, 40:] *= np.sqrt((1 - share_T**2) * 40 / 24)[:, None, None]
-    if kind == "one wakes up":
-        grads_TND[:5, :, 56:] = 0
-    if kind == "skipped":
-        grads_TND[4, 0, 0] = np.nan
-    return grads_TND.astype(np.float32)
-
-
-def params_and_optimizer(rule, kind=OneBitAdam, **hyper):
-    params = nn.ParameterDict({name: nn.Parameter(torch.ones(shape)) for name, shape in SHAPES.items()})
-    return params, kind(params.named_parameters(), freeze_step=rule, betas=(0.9, BETA2), **{**TOGETHER, **hyper})
-
-
-def train(params, optimizer, grads_TD, first=0):
-    for grad_D in grads_TD[first:]:
-        at = 0
-        for param in params.values():
-            param.grad = torch.from_numpy(grad_D[at : at + param.numel()].copy()).view(param.shape)
-            at += param.numel()
-        optimizer.step()
-
-
-def flat(params):
-    return torch.cat([param.detach().reshape(-1) for param in params.values()]).numpy().copy()
 
 
 def ours(rule, grads_TD, hyper):
@@ -297,140 +255,39 @@ def test_norms_of_parameters_of_any_size():
         assert bool(torch.isfinite(v).all()) == (param is not params[4])
 
 
-# --- in a state ---
+# --- steps without a gradient before the first one ---
 
 
-def stopped_at(at, rule, hyper, grads_TND):
-    params, optimizer = params_and_optimizer(rule, **hyper)
-    train(params, optimizer, grads_TND[:at, dist.get_rank()])
-    return params, optimizer
-
-
-def resumed(at, rule, kind, way, folder, grads_TND):
-    """Saved after step ``at``, and trained on beside a run that was resumed from it in new objects."""
-    params, optimizer = stopped_at(at, rule, {}, grads_TND)
-    fresh, again = params_and_optimizer(rule)
-    if way == "state_dict":
-        again.load_state_dict(optimizer.state_dict())
-        fresh.load_state_dict(params.state_dict())
-    elif way == "folder":
-        save_checkpoint(folder, optimizer, params)
-        load_checkpoint(folder, again, fresh)
-    else:
-        options = StateDictOptions(flatten_optimizer_state_dict=way == "flat dcp")
-        weights, state = get_state_dict(params, optimizer, options=options)
-        dcp.save({"model": weights, "optimizer": state}, checkpoint_id=folder)
-        weights, state = get_state_dict(fresh, again, options=options)
-        dcp.load({"model": weights, "optimizer": state}, checkpoint_id=folder)
-        set_state_dict(fresh, again, model_state_dict=weights, optim_state_dict=state, options=options)
-    ends = []
-    for some, one in ((params, optimizer), (fresh, again)):
-        train(some, one, grads_TND[:, dist.get_rank()], first=at)
-        ends.append((flat(some).tobytes(), one.stats()))
-    return ends
-
-
-@pytest.mark.parametrize("way", ["state_dict", "folder", "dcp", "flat dcp"])
-@pytest.mark.parametrize("at", [0, 7, 50, 70])
-def test_a_resumed_run_freezes_where_it_would_have(way, at, tmp_path):
-    """Before there are norms, while they are compared, and after the freeze, where the state still has the key."""
-    for straight, again in pool(2).call(resumed, at, "auto", "growing", way, tmp_path, gradients("growing")):
-        assert straight == again
-        assert 50 < straight[1].frozen_at <= 50 + DELTA, "so that norms from before step 50 decide"
-
-
-def state_at(at, grads_TND):
-    _, optimizer = stopped_at(at, "auto", {}, grads_TND)
-    return optimizer.state_dict()
-
-
-def from_state(state, at, grads_TND):
-    params, optimizer = params_and_optimizer("auto")
-    optimizer.load_state_dict(state)
-    kept = [row.tolist() for row in optimizer.run.freeze_rule.norms]
-    train(params, optimizer, grads_TND[:, dist.get_rank()], first=at)
-    return kept, optimizer.stats().frozen_at
-
-
-def test_another_number_of_workers_goes_on_with_the_norms():
-    """In the warm-up nothing is owed, and the mean of equal gradients is the same for any number of workers."""
-    grads_TND = np.repeat(gradients("growing", n=1), 3, axis=1)
-    states = pool(2).call(state_at, 50, grads_TND)
-    wanted = states[0]["state"][0]["variance_norms"].tolist()
-    three = resize_state_dicts(states, 3)
-    rows = pool(3).map(from_state, [(state, 50, grads_TND) for state in three])
-    ((kept, frozen_at),) = pool(1).call(from_state, resize_state_dicts(states, 1)[0], 50, grads_TND)
-    assert [row[0] for row in kept] == wanted
-    assert rows == [(kept, frozen_at)] * 3
-    assert 50 < frozen_at <= 50 + DELTA
-
-
-def keys_of(rule, at):
-    _, optimizer = stopped_at(at, rule, {}, gradients("growing", n=1))
-    return {name: tuple(value.shape) for name, value in optimizer.state_dict()["state"][0].items() if name != "frozen"}
-
-
-def test_only_a_rule_has_norms_in_the_state_and_in_every_phase():
-    for at in (0, 7, 70):
-        ((with_rule, without),) = [(pool(1).call(keys_of, "auto", at)[0], pool(1).call(keys_of, 5, at)[0])]
-        assert set(with_rule) - set(without) == {"variance_norms"}
-        assert with_rule["variance_norms"] == (DELTA + 1,)
-
-
-def sharded_norms():
-    """Of a model that is sharded over two ranks, on two replicas; and of the full tensors."""
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(7, 3), nn.Linear(3, 1))
-    for layer in net:
-        fully_shard(layer, mesh=mesh["shard"])
-    fully_shard(net, mesh=mesh["shard"])
-    group = mesh["replicate"].get_group()
-    optimizer = OneBitAdam(net.parameters(), freeze_step="auto", betas=(0.9, BETA2), lr=1e-3, process_group=group)
-    for t in range(1, 30):
-        optimizer.zero_grad()
-        net(torch.full((2, 7), 1.0 + t % 2)).square().mean().backward()
+def late_start(rule, grads_TD, n_empty):
+    params, optimizer = params_and_optimizer(rule)
+    for _ in range(n_empty):
         optimizer.step()
-        if t == 4:
-            states = optimizer.state_dict()["state"]
-            whole = [states[k]["exp_avg_sq"].full_tensor().double().sum().item() for k in range(4)]
-            found = norms_of(optimizer.run).tolist()
-            assert not any(isinstance(states[k]["variance_norms"], DTensor) for k in range(4))
-    return found, whole, optimizer.stats().frozen_at
+    early = optimizer.stats().freeze_diagnosis
+    train(params, optimizer, grads_TD)
+    return early, optimizer.stats().frozen_at, flat(params).tobytes()
 
 
-def test_norms_of_a_sharded_model_are_those_of_whole_parameters():
-    rows = pool(4).call(sharded_norms)
-    for found, whole, frozen_at in rows:
-        assert (np.abs(np.subtract(found, whole)) <= 2 * rounding.gamma(21, "float64") * np.array(whole)).all()
-        assert min(whole) > 0
-        assert (found, frozen_at) == (rows[0][0], rows[0][2])
+@pytest.mark.parametrize("n_empty", [1, DELTA + 5])
+@pytest.mark.parametrize("rule", RULES)
+def test_empty_steps_before_the_first_gradient_count_as_gradients_of_zero(rule, n_empty):
+    """The rules wait: there is no norm of v to compare with before Delta steps have passed since the first gradient."""
+    grads_TND = gradients("steady", n=1)
+    silence = np.zeros((n_empty, 1, DIM), np.float32)
+    _, _, last = the_reference(rule, np.concatenate([silence, grads_TND]))
+    ((early, frozen_at, params_D),) = pool(1).call(late_start, rule, grads_TND[:, 0], n_empty)
+    assert "too early to tell" in early
+    assert n_empty + DELTA < frozen_at == last.frozen_at
+    assert params_D == last.params.tobytes()
 
 
-# --- states of format 4, which had one norm for all of v ---
-
-
-def of_format_4(name, **hyper):
-    saved = torch.load(made_by.replace("make.py", f"{name}.pt"), weights_only=True)
-    param, optimizer = param_and_optimizer({**RUNS[name][1], **hyper})
-    optimizer.load_state_dict(saved["state"])
-    with torch.no_grad():
-        param.copy_(saved["param"])
-    train_as_made(param, optimizer, range(RUNS[name][0] + 1, RUNS[name][0] + 7))
-    return param, optimizer, saved
-
-
-def test_a_state_of_format_4_goes_on_to_the_bit():
-    param, optimizer, saved = of_format_4("compressed")
-    assert saved["state"]["param_groups"][0]["onebit"]["format"] == "onebit-adam-state-4"
-    assert torch.equal(param, saved["later"])
-    assert optimizer.state_dict()["param_groups"][0]["onebit"]["format"] == "onebit-adam-state-5"
-
-
-def test_a_rule_begins_to_compare_anew_after_a_state_of_format_4():
-    """The window is 5 steps: the published rule, which was "auto" then, would have fired in step 6."""
-    _, optimizer, saved = of_format_4("warm-up", freeze_step="paper")
-    assert len(saved["state"]["param_groups"][0]["onebit"]["variance_norms"]) > 2
-    assert optimizer.steps == 10
-    assert optimizer.stats().frozen_at in (None, 10)
-    assert torch.equal(of_format_4("warm-up", freeze_step=100)[1].state_dict()["state"][0]["step"], torch.tensor(10.0))
+@pytest.mark.parametrize(("n_empty", "level"), [(2, "INFO"), (3, "WARNING")])
+def test_a_freeze_before_any_gradient_is_a_warning(n_empty, level, caplog):
+    """An integer does not wait for gradients: all coordinates are dead then, and the run would never move."""
+    caplog.set_level("INFO", "onebit")
+    late_start(3, gradients("steady", n=1)[:1, 0], n_empty)
+    (record,) = [one for one in caplog.records if one.name == "onebit"]
+    dead = DIM if level == "WARNING" else 0
+    assert (record.levelname, record.getMessage()) == (
+        level,
+        f"variance frozen after step 3; {dead} of {DIM} coordinates are dead",
+    )

@@ -1,0 +1,132 @@
+"""1-bit LAMB in one flat buffer: the parts of a step, in the names of ``one_bit_lamb.py``."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gpu_impl.kernels.arithmetic import preconditioner_of
+from gpu_impl.kernels.flat_buffer import flat_buffer
+from gpu_impl.kernels.marks import floor_of, is_marked, live_in
+from gpu_impl.kernels.pieces import Gradient
+from gpu_impl.kernels.state import F32, F64
+from gpu_impl.kernels.step_scalars import LR, MOMENTUM_CORRECTION, WEIGHT_DECAY
+from gpu_impl.optimizer.bucket import Group
+from gpu_impl.optimizer.buffer_bucket import BufferBucket
+from gpu_impl.optimizer.names import ONE_BIT_LAMB, Names
+
+
+class LambBucket(BufferBucket):
+    """1-bit LAMB in one flat buffer.
+
+    Attributes:
+        mean_momentum: m-bar (D,), after the freeze.
+        fresh: v' (D,), after the freeze.
+        squares: sums of squares of x and r over each parameter (n, 2) float64, after the first pass of a warm-up step.
+        trust: what multiplies the update of each parameter (n,) float32.
+    """
+
+    names: ClassVar[Names] = ONE_BIT_LAMB
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.mean_momentum, self.fresh = flat_buffer(0), flat_buffer(0)
+        n, device = len(self.flat.params), self.momentum.device
+        self.squares = torch.zeros(n, 2, dtype=F64, device=device)
+        self.trust = torch.ones(n, dtype=F32, device=device)
+
+    # --- warm-up ---
+
+    def moments_call(self, group: Group, mean: Gradient) -> dict[str, Any]:
+        """Arguments of the first pass along the workers' average (D,)."""
+        beta1, beta2 = group["betas"]
+        own = {"grad": mean, "squares": self.squares, "beta1": beta1, "beta2": beta2}
+        return {**self._call(group), **own}
+
+    def move_call(self, group: Group) -> dict[str, Any]:
+        """Arguments of the second pass."""
+        return {**self._call(group), "trust": self.trust}
+
+    def _call(self, group: Group) -> dict[str, Any]:
+        return {
+            "params": self.flat.master,
+            "momentum": self.momentum,
+            "variance": self.variance,
+            "step": self.scalars,
+            "layers": self.layers,
+            "eps": group["eps"],
+            "params_copy": self.flat.params_copy,
+        }
+
+    # --- freeze ---
+
+    def freeze(self, group: Group, variance_floor: float, variance_correction: float, *, loaded: bool = False) -> None:
+        self.frozen_with = (group["eps"], variance_correction)
+        live, v = live_in(self.variance), self.variance
+        if not loaded:
+            self.variance.copy_(torch.where(v > 0, torch.maximum(v, floor_of(v, variance_floor)), 0.0))
+        self.mean_momentum = torch.where(live, self.momentum, 0.0)
+        self.fresh = self.variance.clone()
+        self.begin_exchange()
+        self.mark(live)
+        self.is_frozen = True
+
+    # --- compressed ---
+
+    def form(self, group: Group, grad: Tensor, scale: Tensor) -> None:
+        """What this worker wants averaged, s (beta1 m-bar + (1-beta1) g), from its gradient (D,) and s (n,)."""
+        beta1 = group["betas"][0]
+        self.note_ignored(grad)
+        wanted = self.spread(scale) * (beta1 * self.mean_momentum + (1 - beta1) * grad)
+        self.buffer.copy_(torch.where(is_marked(self.momentum), 0.0, wanted))
+
+    def refresh(self, group: Group, scale: Tensor) -> Tensor:
+        """M-bar and v' from the average; the largest (sqrt(v) + eps) / (sqrt(v') + eps) of each parameter (n,)."""
+        beta1, beta2 = group["betas"]
+        self.take_average()
+        before = self.mean_momentum
+        self.mean_momentum = self.buffer / self.spread(scale)
+        rebuilt = (self.mean_momentum - beta1 * before) / torch.full_like(before[:1], 1 - beta1)
+        self.fresh.copy_(beta2 * self.fresh + (1 - beta2) * (rebuilt * rebuilt))
+        eps = self.frozen_with[0]
+        frozen, fresh = (v.double().sqrt() + eps for v in (self.variance, self.fresh))
+        return self.layers.reduce(torch.where(live_in(self.variance), frozen / fresh, 0.0), "max")
+
+    def move(self) -> None:
+        """X <- x - gamma c-bar q r, with ``trust`` for c-bar q, where v is not 0."""
+        values, x, (eps, correction) = self.scalars.values, self.x(), self.frozen_with
+        preconditioner = preconditioner_of(self.variance, correction, eps)
+        update = preconditioner * (self.mean_momentum / values[MOMENTUM_CORRECTION]) + values[WEIGHT_DECAY] * x
+        moved = x - values[LR] * (update * self.layers.spread(self.trust))
+        self.flat.put(torch.where(self.variance == 0, x, moved))
+
+    # --- what it knows ---
+
+    def momentum_D(self) -> Tensor:
+        return self.mean_momentum.clone() if self.is_frozen else self.momentum + 0.0
+
+    def parts_of(self, k: int) -> dict[str, tuple[Tensor, float]]:
+        slot = self.flat.slots[k]
+        own = {"exp_avg": (self.mean_momentum[slot], 0.0), "fresh_variance": (self.fresh[slot], 0.0)}
+        return {**super().parts_of(k), **own}
+
+    def flats(self) -> dict[str, Tensor]:
+        fresh = self.fresh.clone() if self.is_frozen else torch.zeros_like(self.variance)
+        return {**super().flats(), "fresh_variance": fresh}
+
+    def load(
+        self, found: dict[str, Tensor], *, is_frozen: bool, is_first: bool, frozen_with: tuple[float, float]
+    ) -> None:
+        del is_first
+        self.paused, self.is_frozen = {}, False
+        self.momentum.copy_(found["exp_avg"])
+        self.variance.copy_(found["exp_avg_sq"])
+        if is_frozen:
+            eps, correction = frozen_with
+            self.freeze({"eps": eps}, 0.0, correction, loaded=True)
+            self.fresh.copy_(found["fresh_variance"])
+            self.set_errors(found, live_in(self.variance))
+        if "master" in found:
+            self.flat.master.copy_(found["master"])

@@ -1,0 +1,222 @@
+"""0/1 Adam in one flat buffer: the parts of a step, in the names of ``zero_one_adam.py``."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gpu_impl.kernels.arithmetic import preconditioner_of
+from gpu_impl.kernels.flat_buffer import flat_buffer
+from gpu_impl.kernels.marks import floor_of, is_marked, live_in
+from gpu_impl.kernels.pieces import Gradient
+from gpu_impl.kernels.state import F32, F64
+from gpu_impl.kernels.torch_ import decode
+from gpu_impl.optimizer.bucket import Group
+from gpu_impl.optimizer.buffer_bucket import BufferBucket
+from gpu_impl.optimizer.names import ZERO_ONE_ADAM, Names
+
+
+class ZeroOneBucket(BufferBucket):
+    """0/1 Adam in one flat buffer; ``buffer`` is u_i. One that does not freeze is plain Adam.
+
+    Attributes:
+        own: m_i (D,).
+        met, walked: x and x - x_i (D,), while the workers have parted.
+        is_parted: whether they have.
+        is_home: whether the model holds x all the same, for a while.
+        is_loaded: whether nothing has been done since a load.
+        last_rate: Gamma of the last meeting for each parameter (n,) float64; 0 of one that was not there.
+        floor: kappa times the mean of live v (1,) float32.
+        loaded: after a load u-bar / Gamma of the last meeting (D,), whose message is gone.
+    """
+
+    names: ClassVar[Names] = ZERO_ONE_ADAM
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        device, n = self.momentum.device, len(self.flat.params)
+        self.last_rate = torch.zeros(n, dtype=F64, device=device)
+        self.met, self.walked, self.own = flat_buffer(0), flat_buffer(0), flat_buffer(0)
+        self.is_parted = self.is_home = self.is_loaded = False
+        self.loaded: Tensor | None = None
+        self.floor, self._has_floor = torch.zeros(1, dtype=F32, device=device), False
+        if self.freezes:
+            self.own = flat_buffer(self.flat.dim, F32, device)
+            self.begin_exchange()
+
+    # --- a step ---
+
+    def refresh(self, group: Group, mean: Tensor) -> None:
+        """V <- beta2 v + (1-beta2) g-bar^2 with the average (D,); what is live may change by that."""
+        beta2 = group["betas"][1]
+        self.variance.copy_(beta2 * self.variance + (1 - beta2) * (mean * mean))
+        self._has_floor = False
+        live = live_in(self.variance)
+        if not torch.equal(live, ~is_marked(self.momentum)):
+            self.mark(live)
+
+    def accumulate(self, group: Group, grad: Tensor) -> None:
+        """M_i and u_i along this worker's gradient (D,), before a meeting: 0 where nothing is sent."""
+        beta1, gamma = group["betas"][0], float(group["lr"])
+        self.note_ignored(grad)
+        self.own.copy_(beta1 * self.own + (1 - beta1) * grad)
+        self.buffer.copy_(torch.where(is_marked(self.momentum), 0.0, self.buffer + gamma * self.own))
+
+    def part(self, variance_floor: float) -> None:
+        """The workers part, if they have not, by a step in which nobody is met."""
+        self.find_floor(variance_floor)
+        if not self.is_parted:
+            if not self.met.shape[0]:
+                self.met, self.walked = (flat_buffer(self.flat.dim, F32, self.own.device) for _ in range(2))
+            self.met.copy_(self.x())
+            self.walked.zero_()
+            self.is_parted = True
+
+    def walk_call(self, group: Group, grad: Gradient) -> dict[str, Any]:
+        """Arguments of such a step, along this worker's gradient."""
+        return {
+            "params": self.flat.master,
+            "met": self.met,
+            "walked": self.walked,
+            "momentum": self.own,
+            "accumulated": self.buffer,
+            "variance": self.variance,
+            "grad": grad,
+            "step": self.scalars,
+            "ignored": self.worker.ignored,
+            "floor": self.floor,
+            "beta1": group["betas"][0],
+            "eps": group["eps"],
+            "params_copy": self.flat.params_copy,
+        }
+
+    def meet(self, group: Group, variance_floor: float, rate: Tensor) -> None:
+        """U-bar is there: m_i, x_i and x follow from it, and from Gamma (n,)."""
+        self.take_average()
+        x, total = self.x_met(), self.spread(rate)
+        decayed = total * (group["weight_decay"] * x)
+        moved = x - (self.preconditioner(group, variance_floor) * self.buffer + decayed)
+        moved = torch.where(is_marked(self.momentum), x, moved)
+        self.own.copy_(torch.where(total > 0, self.buffer / total, self.own))
+        self.flat.put(moved)
+        self.buffer.zero_()
+        self.loaded = None
+        self.last_rate = rate.clone()
+        self.last_rate[list(self.paused)] = 0.0
+        self.is_parted = self.is_parted and bool(self.paused)  # a parameter that pauses stays where it is
+        if self.is_parted:
+            self.met.copy_(moved)
+            self.walked.zero_()
+
+    def find_floor(self, variance_floor: float) -> None:
+        """``floor`` for v as it is."""
+        if not self._has_floor:
+            self.floor.copy_(floor_of(self.variance, variance_floor))
+            self._has_floor = True
+
+    def preconditioner(self, group: Group, variance_floor: float) -> Tensor:
+        """P (D,) with the floor [C7]; 0 where nothing moves [C6]."""
+        self.find_floor(variance_floor)
+        found = preconditioner_of(torch.maximum(self.variance, self.floor), 1.0, group["eps"])
+        return torch.where(live_in(self.variance), found, 0.0)
+
+    def freeze(self, group: Group, variance_floor: float, variance_correction: float, *, loaded: bool = False) -> None:
+        self.frozen_with, self.is_frozen = (group["eps"], variance_correction), True
+
+    # --- where the workers are ---
+
+    def settle(self) -> None:
+        """Where somebody has given the model other values than this worker stood at, they are x from now on.
+
+        But right after a load the state says where it stands, whatever has been loaded into the model since.
+        """
+        if not self.is_parted or self.is_home:
+            return
+        if self.is_loaded:
+            self.flat.put(self.met - self.walked)
+            self.is_loaded = False
+        same = (self.met - self.walked).to(self.flat.weights.dtype) == self.flat.weights
+        self.met.copy_(torch.where(same, self.met, self.flat.weights.float()))
+        self.walked.masked_fill_(~same, 0.0)
+
+    def go_home(self) -> None:
+        """Let the model hold x, for a while."""
+        common = self.common_D()
+        if common is not None:
+            self.flat.put(common)
+            self.is_home = True
+
+    def go_back(self) -> None:
+        """Let the model hold x_i again."""
+        if self.is_home:
+            self.flat.put(self.met - self.walked)
+            self.is_home = False
+
+    def x_met(self) -> Tensor:
+        """The x of the last meeting (D,); of a parameter that pauses, where it stands."""
+        return self.met if self.is_parted else self.x()
+
+    def common_D(self) -> Tensor | None:
+        if not self.is_parted:
+            return None
+        self.settle()
+        common = self.met.clone()
+        for k, kept in self.paused.items():
+            if "master" in kept:
+                common[self.flat.slots[k]] = kept["master"]
+        return common
+
+    def pause(self, absent: set[int]) -> None:
+        if absent != set(self.paused):
+            super().pause(absent)
+            self._has_floor = False
+            self.settle()
+
+    # --- what it knows ---
+
+    def momentum_D(self) -> Tensor:
+        if not self.freezes:
+            return self.momentum + 0.0
+        if self.loaded is not None:
+            return self.loaded.clone()
+        total, sent = self.spread(self.last_rate), decode(self.exchange.shared, self.layout)
+        return torch.where(is_marked(self.momentum) | (total == 0), 0.0, sent / total)
+
+    def parts_of(self, k: int) -> dict[str, tuple[Tensor, float]]:
+        slot = self.flat.slots[k]
+        own = {"momentum": (self.own[slot], 0.0), "accumulated": (self.buffer[slot], 0.0)}
+        if self.is_parted:
+            own |= {"walked": (self.walked[slot], 0.0), "master": (self.met[slot], 0.0)}
+        return {**super().parts_of(k), **own}
+
+    def flats(self) -> dict[str, Tensor]:
+        self.settle()
+        nothing = torch.zeros_like(self.variance)
+        more = {"momentum": self.own, "accumulated": self.buffer} if self.freezes else {}
+        more |= {"walked": self.walked, "master": self.met} if self.is_parted else {"master": self.x()}
+        found = {name: more.get(name, nothing).clone() for name in ("momentum", "accumulated", "walked", "master")}
+        return {**super().flats(), **found}
+
+    def load(
+        self, found: dict[str, Tensor], *, is_frozen: bool, is_first: bool, frozen_with: tuple[float, float]
+    ) -> None:
+        del is_first
+        self.paused, self.is_frozen, self.frozen_with = {}, is_frozen, frozen_with
+        self.is_home = self.is_parted = False
+        self.variance.copy_(found["exp_avg_sq"])
+        if self.flat.is_narrow:
+            self.flat.master.copy_(found["master"])
+        if not self.freezes:
+            self.momentum.copy_(found["exp_avg"])
+            return
+        self._has_floor, self.loaded = False, found["exp_avg"]
+        self.set_errors(found, live_in(self.variance))
+        self.own.copy_(found["momentum"])
+        self.buffer.copy_(found["accumulated"])
+        self.is_parted = bool(found["walked"].any())
+        if self.is_parted:
+            self.met, self.walked = found["master"], found["walked"]
+            self.flat.put(self.met - self.walked)
+        self.is_loaded = self.is_parted
