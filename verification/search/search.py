@@ -68,6 +68,7 @@ class Coverage:
         triples: groups of features of which the rows hold every triple too.
         undeclared: extensions that the class does not declare, and is not asked for.
         levels: feature -> the levels that the pairs are of.
+        title: the algorithm that an optimizer was checked as.
     """
 
     level: str
@@ -77,6 +78,7 @@ class Coverage:
     triples: tuple[tuple[str, ...], ...] = ()
     undeclared: tuple[str, ...] = ()
     levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,7 @@ class _Search:
             plan.triples,
             undeclared,
             dict(plan.space.features),
+            self.driver.traits.checked_as.title if plan.level == "optimizer" else "",
         )
 
     def time_needed(self, name: str) -> str:
