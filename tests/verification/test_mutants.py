@@ -126,6 +126,13 @@ def test_a_sample_is_found(index):
     assert row.killed_by or not row.differs
 
 
+def test_triggers_that_no_case_combines_make_no_mutant():
+    """N > 16 is left out beside D > 4096 as too long."""
+    trigger = both(TRIGGER["D > 4096"], TRIGGER["on more than 16 workers"])
+    assert trigger is not None
+    assert not witnessed(Mutant(next(iter(all_bugs())), trigger, "optimizer"))
+
+
 def test_wilson():
     low, high = wilson(98, 100)
     assert 0.92 < low < 0.98 < high < 0.995
