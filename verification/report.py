@@ -51,7 +51,8 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     done, planned = coverage.pairs
     share = "100 %" if done == planned else f"{100 * done / max(1, planned):.1f} %"
     rows = f"{coverage.rows[0]} of {counted(coverage.rows[1], 'case')} of the covering arrays"
-    lines = [f"{coverage.level}: {share} of the pairs of feature levels ({done} of {planned}), {rows}"]
+    title = f", {coverage.title}" if coverage.title else ""
+    lines = [f"{coverage.level}{title}: {share} of the pairs of feature levels ({done} of {planned}), {rows}"]
     levels = (f"{name} {', '.join(level_text(value) for value in values)}" for name, values in coverage.levels.items())
     lines.append(f"  levels: {'; '.join(levels)}")
     if coverage.rows[0] == coverage.rows[1]:

@@ -163,10 +163,10 @@ class SmallestRatio(BaseLamb):
 
 
 class RatioOfTheDead(BaseLamb):
-    """Zero-variance coordinates count for r, with a ratio of 1."""
+    """Zero-variance coordinates count for r, with a ratio of 1, in a layer that has others."""
 
     def largest_ratio(self, ratio, live):
-        return np.where(live, ratio, np.float32(1)).max()
+        return np.where(live, ratio, np.float32(1)).max() if live.any() else 0.0
 
 
 class RatioIsNotCut(BaseLamb):

@@ -212,6 +212,7 @@ class _Search:
             plan.triples,
             undeclared,
             dict(plan.space.features),
+            self.driver.traits.checked_as.title if plan.level == "optimizer" else "",
         )
 
     def seconds_needed(self) -> float | None:

@@ -53,6 +53,7 @@ class Coverage:
         triples: groups of features of which the rows hold every triple too.
         undeclared: extensions that the class does not declare, and is not asked for.
         levels: feature -> the levels that the pairs are of.
+        title: the algorithm that an optimizer was checked as.
     """
 
     level: str
@@ -62,6 +63,7 @@ class Coverage:
     triples: tuple[tuple[str, ...], ...] = ()
     undeclared: tuple[str, ...] = ()
     levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    title: str = ""
 
 
 @dataclass(frozen=True)
