@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 from theory import cli
 from theory.arithmetic import Intervals, NotEvaluated, intervals, plain, rounded, settled, shown
 from theory.evaluate import bound, evaluate, exact_bound
+from theory.formula import array
 from theory.registry import all_theorems, select
 
 app = typer.Typer()
 app.command()(cli.prove)
-x = sp.Symbol("x", positive=True)
+x, v = sp.Symbol("x", positive=True), array("v")
 
 
 def prove(*arguments):
@@ -95,6 +96,15 @@ def test_an_interval_holds_the_value(expression, value):
 def test_numbers_that_are_equal_are_not_told_apart():
     with pytest.raises(NotEvaluated, match="too near"):
         settled(lambda a: a.below(evaluate(sp.sqrt(x) * sp.sqrt(x + 1), {x: 2}, a), a.context.sqrt(6), strict=True))
+
+
+def test_what_has_no_value_is_said():
+    with pytest.raises(NotEvaluated, match="divided by 0"):
+        settled(lambda a: evaluate(1 / (x - 1), {x: 1}, a))
+    with pytest.raises(NotEvaluated, match="under a root"):
+        settled(lambda a: evaluate(sp.sqrt(x - 2), {x: 1}, a))
+    with pytest.raises(IndexError, match="-1 is no index"):
+        evaluate(v[x - 2], {x: 1, v: np.array([1.0, 2.0])})
 
 
 def test_a_narrow_interval_is_needed_and_had():
