@@ -220,15 +220,20 @@ def _plain_states(
 def _flat_states(optimizer: Mapping[str, Any], params: Mapping[str, Tensor]) -> list[dict[str, Any]]:
     """fp16 and bf16: one flat tensor a group, of the parameters that need a gradient, one after another."""
     flat, inner = optimizer["fp32_groups_flat"], list(optimizer["optimizer_state_dict"]["state"].values())
-    if len(flat) != 1 or len(inner) != 1:
+    groups = optimizer["optimizer_state_dict"]["param_groups"]
+    if not len(flat) == len(inner) == len(groups) == 1:
+        count = max(map(len, (flat, inner, groups)))
         raise ValueError(
-            f"{len(flat)} parameter groups: in fp16 and bf16 it is not saved which parameters are in which, so only "
-            "one group can be taken apart"
+            f"{count} parameter groups: in fp16 and bf16 it is not saved which parameters are in which, so only one "
+            "group can be taken apart"
         )
     pieces = {"exp_avg": inner[0]["exp_avg"], "exp_avg_sq": inner[0]["exp_avg_sq"], "master": flat[0].detach()}
     total = sum(param.numel() for param in params.values())
-    if any(piece.numel() != total for piece in pieces.values()):
-        raise ValueError(f"the optimizer has {flat[0].numel()} numbers, the model's parameters {total}: {HINT}")
+    for key, piece in pieces.items():
+        if piece.numel() != total:
+            raise ValueError(
+                f"the optimizer's {key} has {piece.numel()} numbers, the model's parameters {total}: {HINT}"
+            )
     states, start = [], 0
     for name, param in params.items():
         part = slice(start, start + param.numel())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import distributed as dist
+from torch.distributed.tensor import DTensor
 from torch.optim.optimizer import Optimizer
 
 from gpu_impl.optimizer.base import OneBitOptimizer
@@ -17,6 +18,9 @@ def gathered_state_dict(optimizer: OneBitOptimizer) -> dict[str, Any]:
 
     Every worker can load it, as many as there were or another number [C11]. It holds the errors of all, 8 N bytes a
     parameter, in rank 0's memory; :func:`gpu_impl.save_checkpoint` does not.
+
+    Raises:
+        ValueError: parameters are sharded, so that rank 0 can't hold what belongs to other shards.
     """
     return _gather(optimizer, optimizer.state_dict())
 
@@ -31,6 +35,11 @@ def _gather(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:
     collectives = optimizer.collectives
     if collectives.size == 1:
         return state_dict
+    if any(isinstance(value, DTensor) for state in state_dict["state"].values() for value in state.values()):
+        raise ValueError(
+            "the states of all workers can't be gathered on rank 0 where parameters are sharded: use "
+            "gpu_impl.save_checkpoint, or torch.distributed.checkpoint with every worker's own state"
+        )
     optimizer.meet("a gathered state_dict()")
     for state in state_dict["state"].values():
         own = {name: value.cpu() for name, value in state.items() if OF in name}

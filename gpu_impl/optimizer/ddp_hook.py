@@ -72,15 +72,23 @@ class HookedOneBitAdam(OneBitAdamArguments):
         """Register the hook; once, before the first backward pass, on all workers.
 
         Raises:
-            ValueError: DDP reduces other parameters than this optimizer's, or over another process group.
+            ValueError: DDP reduces other parameters than this optimizer's, or over another process group; it has a
+                hook of ours already, or mixes precisions by one of its own.
         """
         ours = {id(p) for group in self.param_groups for p in group["params"] if p.requires_grad}
-        theirs = {id(p) for p in ddp.module.parameters() if p.requires_grad}
+        ignored = ddp.parameters_to_ignore
+        theirs = {id(p) for name, p in ddp.module.named_parameters() if p.requires_grad and name not in ignored}
         if ours != theirs:
             raise ValueError(
                 "the optimizer must have all parameters that DDP reduces and no others, for the hook sees them all: "
                 f"{len(theirs - ours)} of DDP's are missing, {len(ours - theirs)} are not DDP's"
             )
+        if ddp.mixed_precision is not None:
+            raise ValueError(
+                "the hook can't be used with DistributedDataParallel(mixed_precision=...), which has its own"
+            )
+        if ddp in PREPARED:
+            raise ValueError("this model has been attached, or prepared by gpu_impl.leave_gradients_local, before")
         if self.run.process_group not in (None, ddp.process_group):
             raise ValueError("process_group must be that of DistributedDataParallel, or None")
         self.run.process_group = ddp.process_group

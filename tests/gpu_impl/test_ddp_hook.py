@@ -340,6 +340,15 @@ def wrong_attachments():
     some = HookedOneBitAdam(list(network.parameters())[1:], freeze_step=2)
     with pytest.raises(ValueError, match="1 of DDP's are missing, 0 are not DDP's"):
         some.attach(model)
+    all_of_them = HookedOneBitAdam(network.parameters(), freeze_step=2)
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(network, ["wide.bias"])
+    with pytest.raises(ValueError, match="0 of DDP's are missing, 1 are not DDP's"):
+        all_of_them.attach(DistributedDataParallel(network))
+    reduced = [param for name, param in network.named_parameters() if name != "wide.bias"]
+    without = DistributedDataParallel(network)
+    HookedOneBitAdam(reduced, freeze_step=2).attach(without)
+    with pytest.raises(ValueError, match="has been attached, or prepared"):
+        HookedOneBitAdam(reduced, freeze_step=2).attach(without)
     other = HookedOneBitAdam(network.parameters(), freeze_step=2, process_group=dist.new_group([0]))
     with pytest.raises(ValueError, match="process_group must be"):
         other.attach(model)

@@ -10,7 +10,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from gpu_impl import OneBitAdam, load_checkpoint, save_checkpoint
+from gpu_impl import OneBitAdam, gathered_state_dict, load_checkpoint, save_checkpoint
 from gpu_impl.harness.worker_pool import WorkerPool
 from theory.rounding import gamma
 
@@ -142,3 +142,18 @@ def test_a_model_on_the_whole_mesh_is_refused():
     """FSDP2 would average between the nodes itself, in full precision."""
     for message in WorkerPool.of(4).call(on_the_whole_mesh):
         assert 'mesh["shard"]' in message
+
+
+def gathered_anyway():
+    hybrid = Hybrid(make_mesh(), **HYPER)
+    hybrid.backward(1)
+    hybrid.optimizer.step()
+    with pytest.raises(
+        ValueError, match=r"can't be gathered on rank 0 where parameters are sharded: use gpu_impl\.save"
+    ):
+        gathered_state_dict(hybrid.optimizer)
+
+
+def test_what_is_sharded_is_not_gathered():
+    """It was pickled with its mesh, which other ranks don't have: half of the workers failed, the others waited."""
+    WorkerPool.of(4).call(gathered_anyway)
