@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpu_impl import OneBitAdam, OneBitLamb, ZeroOneAdam
-    from verification.search.search import Result
+    from verification.search.verdicts import Result
 
 OPTIMIZERS = ("OneBitAdam", "OneBitLamb", "ZeroOneAdam")
 __all__ = ["OneBitAdam", "OneBitLamb", "ZeroOneAdam", "prove", "verify"]

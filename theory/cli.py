@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +19,15 @@ from rich.progress import Progress
 from rich.table import Table
 
 from onebit_files import counted, write_atomically
-from theory.evaluate import Input, bound, domain_text, inputs
+from theory.arithmetic import Rounded, plain
+from theory.evaluate import Input, domain_text, exact_bound, inputs
 from theory.notation import ALIASES
 from theory.theorem import Rank, Theorem, by_id
 from theory.verdict import Verdict, judge
 
 COQ_CACHE = Path(".cache/kernel")
-EXACT = 2**53
-"""Up to here a whole number in float64 is the one that was given."""
+LARGEST_POWER = 5000
+"""Numbers of more digits, or with more zeros behind the point, are no inputs."""
 
 
 class NotChecked(Exception):  # noqa: N818  (it reports an absence, not an error)
@@ -47,13 +50,32 @@ def parse_assignments(texts: Iterable[str], codes: Collection[str] = ()) -> dict
         code = name if name in codes else ALIASES.get(name, name)
         if code in values:
             raise ValueError(f"--set gives {code} twice")
-        try:
-            numbers = [float(part) for part in number.split(",")]
-        except ValueError:
-            raise ValueError(f"--set {name}: {number!r} is not a number") from None
-        exact = [int(value) if value.is_integer() and abs(value) <= EXACT else value for value in numbers]
-        values[code] = exact if "," in number else exact[0]
+        numbers = [_exact(name, part) for part in number.split(",")]
+        values[code] = numbers if "," in number else numbers[0]
     return values
+
+
+def _exact(name: str, text: str) -> int | float | Fraction:
+    """A typed number as it was typed: 0.999 is 999/1000. A float only where it is none (nan, inf)."""
+    try:
+        typed = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"--set {name}: {text!r} is not a number") from None
+    if not typed.is_finite():
+        return float(typed)
+    if typed and max(abs(typed.adjusted()), abs(int(typed.as_tuple().exponent))) > LARGEST_POWER:
+        raise ValueError(f"--set {name}: a number has at most {LARGEST_POWER} digits or zeros")
+    exact = Fraction(typed)
+    return exact.numerator if exact.denominator == 1 else exact
+
+
+def _as_typed(value: Any) -> Any:
+    """A default as it is printed, exactly: the float 0.999 stands for 999/1000, in an array too."""
+    if isinstance(value, (list, tuple)):
+        return [_as_typed(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _as_typed(value.tolist())
+    return Fraction(repr(float(value))) if isinstance(value, float) and np.isfinite(value) else value
 
 
 def codes_of(theorems: Iterable[Theorem]) -> set[str]:
@@ -61,7 +83,7 @@ def codes_of(theorems: Iterable[Theorem]) -> set[str]:
     return {item.row.code for theorem in theorems for item in inputs(theorem)}
 
 
-def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, tuple[float, dict[str, Any]]]:
+def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, tuple[Rounded, dict[str, Any]]]:
     """Theorem id -> value of its right-hand side and the inputs it was evaluated with.
 
     Raises:
@@ -71,7 +93,7 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
     known = {item.row.code for items in needed.values() for item in items}
     if unknown := sorted(set(values) - known):
         raise ValueError(f"no selected bound takes {', '.join(unknown)}; they take {' '.join(sorted(known)) or 'none'}")
-    results: dict[str, tuple[float, dict[str, Any]]] = {}
+    results: dict[str, tuple[Rounded, dict[str, Any]]] = {}
     refused: dict[str, str] = {}
     for theorem in theorems:
         own = {item.row.code: values.get(item.row.code, item.default) for item in needed[theorem.id]}
@@ -79,13 +101,10 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
             continue  # nothing was said about this one
         try:
             check_scalars(theorem, own)
-            with np.errstate(all="raise", under="ignore"):
-                value = float(bound(theorem, **{name: number for name, number in own.items() if number is not None}))
-            if not np.isfinite(value):
-                raise OverflowError
-            results[theorem.id] = value, own
-        except (OverflowError, ZeroDivisionError, FloatingPointError):
-            refused[theorem.id] = f"{theorem.id} has no finite value in double precision at these numbers"
+            exact = {name: _as_typed(number) for name, number in own.items() if number is not None}
+            results[theorem.id] = exact_bound(theorem, **exact), own
+        except ArithmeticError as reason:
+            refused[theorem.id] = f"{theorem.id} has no value at these numbers: {reason}"
         except IndexError:
             refused[theorem.id] = (
                 f"{theorem.id} needs longer arrays for these numbers: its defaults are those of an example"
@@ -97,6 +116,13 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
     for reason in refused.values():
         typer.echo(f"onebit prove: not evaluated: {reason}", err=True)
     return results
+
+
+def input_text(value: Any) -> str:
+    """An input as it is shown: a number as it was typed, an array as NumPy shows it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(input_text, value))}]"
+    return plain(value) if isinstance(value, (int, float, Fraction)) else str(value)
 
 
 def check_scalars(theorem: Theorem, values: dict[str, Any]) -> None:
@@ -111,8 +137,8 @@ def check_scalars(theorem: Theorem, values: dict[str, Any]) -> None:
             raise ValueError(f"{item.row.code} is one number ({item.row.meaning}), not {len(value)} of them")
 
 
-def as_dict(verdict: Verdict, value: tuple[float, dict[str, Any]] | None) -> dict[str, Any]:
-    """Plain data for ``--json``."""
+def as_dict(verdict: Verdict, value: tuple[Rounded, dict[str, Any]] | None) -> dict[str, Any]:
+    """Plain data for ``--json``; a bound beyond float64 is a text of 17 digits."""
     from theory.coq_statement import statement_of  # noqa: PLC0415
     from theory.render import words_of  # noqa: PLC0415
     from theory.text import text_of  # noqa: PLC0415
@@ -139,8 +165,8 @@ def as_dict(verdict: Verdict, value: tuple[float, dict[str, Any]] | None) -> dic
         "source": theorem.source,
         "laws": list(theorem.laws),
         "seconds": round(verdict.seconds, 3),
-        "bound": None if value is None else value[0],
-        "evaluated at": None if value is None else {name: plain(number) for name, number in value[1].items()},
+        "bound": None if value is None else value[0].double,
+        "evaluated at": None if value is None else {name: as_json(number) for name, number in value[1].items()},
     }
 
 
@@ -148,17 +174,19 @@ def input_as_dict(item: Input) -> dict[str, Any]:
     """An input of a bound: name, meaning, unit, domain, default."""
     row = item.row
     about = {"name": row.code, "meaning": row.meaning, "unit": row.unit, "domain": domain_text(row)}
-    return {**about, "default": plain(item.default)}
+    return {**about, "default": as_json(item.default)}
 
 
-def plain(value: Any) -> Any:
-    """A number or nested lists of numbers as JSON has them; a function of the indices as text."""
+def as_json(value: Any) -> Any:
+    """A number or nested lists of numbers as JSON has them; as text what has no such number, or is a function."""
     if value is None or isinstance(value, (int, float)):
         return value
-    if isinstance(value, (sp.Number, np.generic)):
-        return int(value) if value == int(value) else float(value)
+    if isinstance(value, (sp.Number, np.generic, Fraction)):
+        exact = Fraction(str(value))
+        number = int(exact) if exact.denominator == 1 else float(exact)
+        return number if Fraction(str(number)) == exact else plain(exact)
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(item) for item in value]
+        return [as_json(item) for item in value]
     return repr(value)
 
 
@@ -191,7 +219,7 @@ def judged(
     return verdicts
 
 
-def result_table(verdicts: Sequence[Verdict], values: dict[str, tuple[float, dict[str, Any]]]) -> Table:
+def result_table(verdicts: Sequence[Verdict], values: dict[str, tuple[Rounded, dict[str, Any]]]) -> Table:
     """The table that ``onebit prove`` prints."""
     table = Table("id", "theorem", "rank", "verdict", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in ("seconds", *(["bound"] if values else [])):
@@ -209,7 +237,7 @@ def result_table(verdicts: Sequence[Verdict], values: dict[str, tuple[float, dic
             f"{verdict.seconds:.2f}",
         ]
         if values:
-            row.append(f"{values[theorem.id][0]:.6g}" if theorem.id in values else "")
+            row.append(str(values[theorem.id][0]) if theorem.id in values else "")
         table.add_row(*row)
     return table
 
@@ -343,7 +371,7 @@ def check_sample(share: float | None, seed: int | None, *, with_mutants: bool) -
 
 
 def report_details(
-    console: Console, verdicts: Sequence[Verdict], values: dict[str, tuple[float, dict[str, Any]]], *, ask_coq: bool
+    console: Console, verdicts: Sequence[Verdict], values: dict[str, tuple[Rounded, dict[str, Any]]], *, ask_coq: bool
 ) -> None:
     """What the table has no room for: faults, skipped checks, evidence, axioms, the inputs of the bounds."""
     for verdict in verdicts:
@@ -354,7 +382,9 @@ def report_details(
         for name in verdict.skipped:
             console.print(f"{verdict.theorem.id} skipped: {name}", style="yellow", markup=False)
     for name, (_, own) in values.items():
-        console.print(f"{name} at {', '.join(f'{key} = {value}' for key, value in own.items())}", markup=False)
+        console.print(
+            f"{name} at {', '.join(f'{key} = {input_text(value)}' for key, value in own.items())}", markup=False
+        )
     evidence = sorted({verdict.evidence for verdict in verdicts if verdict.evidence})
     if evidence:
         count = sum(verdict.rank is Rank.KERNEL and verdict.holds for verdict in verdicts)

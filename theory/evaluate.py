@@ -1,31 +1,33 @@
 """Statements in numbers: the value of either side of a theorem, for inputs given by their code names.
 
 A bound is the right-hand side of the theorem's relation and nothing else, so it can't differ from what is proved.
-Inputs outside their domain are refused in one sentence; what is not given takes the default of its row.
+Inputs outside their domain are refused in one sentence; what is not given takes the default of its row. :func:`bound`
+computes in float64, on arrays too; :func:`exact_bound` in intervals, and gives digits that are right.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any, cast
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from theory.arithmetic import Floats, Intervals, Rounded, Unsettled, plain, rounded, settled
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
 from theory.theorem import Hypothesis, Theorem
 
-ROUNDING = 2.0**-42
-"""Statements are evaluated in float64, in far fewer than 2^10 operations: equality is looked for up to this."""
+FLOATS = Floats()
+Arithmetic = Floats | Intervals
 MOST_TERMS = 10**7
 """A longer sum would take minutes."""
 INEQUALITIES = (sp.Le, sp.Lt, sp.Ge, sp.Gt)
-UNARY = {sp.Abs: np.abs, sp.exp: np.exp, sp.log: np.log, sgn: lambda x: np.where(np.asarray(x) >= 0, 1.0, -1.0)[()]}
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,18 @@ def bound(theorem: Theorem, **values: Any) -> Any:
     return evaluate(theorem.conclusion.rhs, known)
 
 
+def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
+    """Value of the theorem's right-hand side, rounded once: a number is what it is, whole, fraction or float.
+
+    Raises:
+        ValueError: a name is no input, a value is missing, lies outside its domain, or a hypothesis is not met.
+        NotEvaluated: it has no value there.
+    """
+    known = with_defaults(theorem, None, values)
+    settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
+    return settled(lambda arithmetic: rounded(evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic))
+
+
 def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
     """Inequalities between scalars among the hypotheses: without them the bound says nothing, so they are checked.
 
@@ -90,16 +104,25 @@ def _squeezed(hypotheses: tuple[Hypothesis, ...]) -> tuple[Hypothesis, ...]:
 
     So numbers that leave no b are refused, though b itself, an array of the run, is no input.
     """
-    steps = [step for item in hypotheses for step in _inequalities(item.formula)]
-    squeezed = {
-        (lower, upper): strict or also
-        for lower, middle, strict in steps
-        for other, upper, also in steps
-        if middle == other and not any(end.has(sp.Indexed, *_INDICES) for end in (lower, upper))
+    steps = {step for item in hypotheses for step in _inequalities(item.formula)}
+    while True:  # a <= b <= c <= d, whatever lies between
+        further = {
+            (lower, upper, strict or also)
+            for lower, middle, strict in steps
+            for other, upper, also in steps
+            if middle == other
+        }
+        if further <= steps:
+            break
+        steps |= further
+    known = {
+        (lower, upper): (lower, upper, True) in steps
+        for lower, upper, _ in sorted(steps, key=str)
+        if not any(end.has(sp.Indexed, *_INDICES) for end in (lower, upper))
     }
     return tuple(
         Hypothesis("squeezed", (lt if strict else le)(lower, upper), f"{lower} {'<' if strict else '<='} {upper}")
-        for (lower, upper), strict in squeezed.items()
+        for (lower, upper), strict in known.items()
     )
 
 
@@ -120,26 +143,54 @@ def _inequalities(formula: Formula) -> Iterator[tuple[sp.Expr, sp.Expr, bool]]:
         yield less, more, sign_of(formula) in ("<", ">")
 
 
-def check_conditions(theorem: Theorem, values: Mapping[Any, Any]) -> None:
+def check_conditions(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> None:
     """Refuse values that contradict a hypothesis which speaks of nothing but them, say of the step size.
 
     Raises:
         ValueError: one does; the message says what is asked for.
     """
-    if (item := unmet(theorem, values)) is not None:
+    if (item := unmet(theorem, values, arithmetic)) is not None:
         raise ValueError(f"{theorem.id} does not apply to these numbers; it needs that {item.words}")
 
 
-def unmet(theorem: Theorem, values: Mapping[Any, Any]) -> Hypothesis | None:
-    """The first hypothesis on ``values`` alone that they do not meet, rounding aside."""
+def unmet(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Hypothesis | None:
+    """The first hypothesis on ``values`` alone that they do not meet; equations up to rounding.
+
+    That a number is one of a format is not asked: it is what rounding leaves.
+    """
     for item in (*theorem.hypotheses, *implied(theorem)):
-        if isinstance(item.formula, INEQUALITIES) and free_names(item.formula) <= values.keys():
-            less, more = evaluate(item.formula.lts, values), evaluate(item.formula.gts, values)  # pyright: ignore[reportAttributeAccessIssue]
-            strict = sign_of(item.formula) in ("<", ">")
-            margin = ROUNDING * (abs(less) + abs(more))  # next to equality a strict relation is not known to hold
-            if not np.all(less + margin < more if strict else less <= more + margin):
-                return item
+        formula: Any = item.formula
+        if not isinstance(formula, (*INEQUALITIES, sp.Eq)) or not free_names(formula) <= values.keys():
+            continue
+        if isinstance(formula, sp.Eq):
+            if any(hasattr(kind, "numeric") for kind in map(type, formula.atoms(sp.Function))):
+                continue
+            met = arithmetic.near(*(evaluate(side, values, arithmetic) for side in formula.args))
+        else:
+            strict = sign_of(formula) in ("<", ">")
+            less, more = (evaluate(side, values, arithmetic) for side in (formula.lts, formula.gts))
+            try:
+                met = arithmetic.below(less, more, strict=strict)
+            except Unsettled:
+                gap = _rational(formula.gts - formula.lts, values)  # pyright: ignore[reportOperatorIssue]
+                met = gap > 0 if strict else gap >= 0
+        if not met:
+            return item
     return None
+
+
+def _rational(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
+    """Value of a rational function, exactly: two that are equal no interval tells apart.
+
+    Raises:
+        Unsettled: it is none, or has an exponent that may be long.
+    """
+    powers = expression.atoms(sp.Pow)
+    if expression.is_rational_function() and all(power.exp.is_Integer for power in powers):
+        value = expression.xreplace({name: sp.Rational(values[name]) for name in expression.free_symbols})
+        if value.is_Rational:
+            return value
+    raise Unsettled("two numbers are near each other")
 
 
 def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dict[Any, Any]:
@@ -171,19 +222,25 @@ def check_domain(row: Row, value: Any) -> None:
     """
     if not isinstance(row.symbol, sp.Symbol) or callable(value):
         return
-    numbers = np.asarray(value, dtype=float)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{row.code} = {value} is not a finite number")
+    exact = isinstance(value, (int, Fraction))  # Python compares them exactly
+    numbers: Any = value if exact else np.asarray(value, dtype=float)
+    if not exact and not np.isfinite(numbers).all():
+        raise ValueError(f"{row.code} = {_named(value)} is not a finite number")
     if row.is_count:
         least = 1 if row.symbol.is_positive else 0
-        if (numbers != np.round(numbers)).any() or (numbers < least).any():
-            raise ValueError(f"{row.code} = {value} is not a whole number of at least {least}")
+        if np.any(numbers % 1 != 0) or np.any(numbers < least):
+            raise ValueError(f"{row.code} = {_named(value)} is not a whole number of at least {least}")
         return
-    low, high = (float(sp.N(end)) for end in (row.interval.start, row.interval.end))
+    ends: tuple[Any, Any] = (row.interval.start, row.interval.end)
+    low, high = (Fraction(int(end.p), int(end.q)) if exact and end.is_Rational else float(sp.N(end)) for end in ends)
     below = numbers <= low if row.interval.left_open else numbers < low
     above = numbers >= high if row.interval.right_open else numbers > high
-    if (below | above).any():
-        raise ValueError(f"{row.code} = {value} is outside its domain {domain_text(row)}")
+    if np.any(below | above):
+        raise ValueError(f"{row.code} = {_named(value)} is outside its domain {domain_text(row)}")
+
+
+def _named(value: Any) -> str:
+    return plain(value) if isinstance(value, (int, Fraction)) else str(value)
 
 
 def domain_text(row: Row) -> str:
@@ -197,53 +254,87 @@ def domain_text(row: Row) -> str:
     return f"{left}{interval.start}, {interval.end}{right}"
 
 
-def evaluate(expression: Any, values: Mapping[Any, Any]) -> Any:  # noqa: PLR0911  (one line a kind of node)
-    """Value of an expression, given a value (or array, or function) for every free name in it."""
+def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Any:  # noqa: PLR0911, PLR0912
+    """Value of an expression, given a value (or array, or function) for every free name in it.
+
+    Raises:
+        NotEvaluated: with intervals, where it has none.
+        IndexError: an array is too short.
+    """
     e = sp.sympify(expression)
-    if e.is_Number or e is sp.pi:
-        return float(e)
+    if e.is_Rational:
+        return arithmetic.rational(Fraction(int(e.p), int(e.q)))
+    if e is sp.pi:
+        return arithmetic.pi
+    if e.is_Number:
+        return arithmetic.number(float(e))
     if isinstance(e, sp.Symbol):
-        value = values[e]
-        return value if isinstance(value, (int, np.integer)) else np.asarray(value, dtype=float)[()]
+        return arithmetic.number(values[e])
     if isinstance(e, sp.Indexed):
-        return element(values[e.base], [evaluate(index, values) for index in e.indices])
+        places = [
+            known if isinstance(known := values.get(index), int) else evaluate(index, values, arithmetic)
+            for index in e.indices
+        ]
+        return element(values[e.base], places, arithmetic)
     if isinstance(e, sp.IndexedBase):
         return values[e]
     if isinstance(e, sp.Sum):
-        return summed(e, values)
-    args = [evaluate(argument, values) for argument in e.args]
+        return summed(e, values, arithmetic)
+    args = [evaluate(argument, values, arithmetic) for argument in e.args]
     if isinstance(e, sp.Add):
         return sum(args[1:], args[0])
     if isinstance(e, sp.Mul):
         return math.prod(args[1:], start=args[0])
     if isinstance(e, sp.Pow):
-        return np.power(args[0], args[1]) if not isinstance(args[1], int) else args[0] ** args[1]
+        return arithmetic.power(*args)
     if isinstance(e, (sp.Max, sp.Min)):
-        return reduce(np.maximum if isinstance(e, sp.Max) else np.minimum, args)
+        return (arithmetic.largest if isinstance(e, sp.Max) else arithmetic.smallest)(args)
     if isinstance(e, At):
-        return element(args[0], [args[1]])
+        return element(args[0], [args[1]], arithmetic)
     if isinstance(e, AppliedUndef):
-        return values[type(e)](*args)
+        return arithmetic.called(values[type(e)], args)
     if hasattr(type(e), "numeric"):
-        return type(e).numeric(*args)
-    return UNARY[type(e)](args[0])
+        return arithmetic.defined(type(e).numeric, args)
+    return {sp.Abs: abs, sp.exp: arithmetic.exp, sp.log: arithmetic.log, sgn: arithmetic.sign}[type(e)](args[0])
 
 
-def summed(expression: sp.Sum, values: Mapping[Any, Any]) -> float:
-    """Value of a sum, its terms added up exactly and rounded once.
+def summed(
+    expression: sp.Sum,
+    values: Mapping[Any, Any],
+    arithmetic: Arithmetic = FLOATS,
+    of: Callable[[Any, Mapping[Any, Any]], Any] | None = None,
+) -> Any:
+    """Value of a sum (or of something else ``of`` its terms), its terms added up exactly and rounded once.
 
     Raises:
         ValueError: it is too long.
     """
     *inner, (index, first, last) = expression.limits  # SymPy makes one object of a sum of sums, the inner index first
     term = sp.Sum(expression.function, *inner) if inner else expression.function
-    counts = range(int(evaluate(first, values)), int(evaluate(last, values)) + 1)
+    start = arithmetic.whole(evaluate(first, values, arithmetic))
+    counts = range(start, arithmetic.whole(evaluate(last + 1, values, arithmetic)))
     if counts.stop > MOST_TERMS:
         raise ValueError(f"a sum over {index} has {counts.stop:g} terms: more than {MOST_TERMS:,} are not added up")
-    return math.fsum(evaluate(term, {**values, index: count}) for count in counts)
+    value = of or partial(evaluate, arithmetic=arithmetic)
+    return arithmetic.total(value(term, {**values, index: count}) for count in counts)
 
 
-def element(values: Any, indices: list[Any]) -> Any:
-    """An element (or row) of an array, which may be given as nested lists or as a function of its indices."""
-    places = tuple(int(index) for index in indices)
-    return values(*places) if callable(values) else np.asarray(values)[places]
+def element(values: Any, indices: list[Any], arithmetic: Arithmetic = FLOATS) -> Any:
+    """An element (or row) of an array, which may be given as nested lists or as a function of its indices.
+
+    Raises:
+        IndexError: the array does not reach so far.
+    """
+    places = tuple(index if isinstance(index, int) else arithmetic.whole(index) for index in indices)
+    if min(places) < 0:
+        raise IndexError(f"{min(places)} is no index")
+    return arithmetic.number(values(*places) if callable(values) else _item(values, places))
+
+
+def _item(values: Any, places: tuple[int, ...]) -> Any:
+    """A place in an array, or in nested lists, which keep the numbers as they are."""
+    if isinstance(values, np.ndarray):
+        return values[places]
+    for place in places:
+        values = values[place]
+    return np.asarray(values, float) if isinstance(values, (list, tuple)) else values

@@ -6,6 +6,7 @@ numeric value.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +36,8 @@ class unit_roundoff(_Defined):  # noqa: N801 - printed under this name
         return rf"\upsilon_{{{printer._print(self.args[0])}}}"
 
     @staticmethod
-    def numeric(precision: float) -> float:
-        return 2.0**-precision
+    def numeric(precision: float) -> Fraction:
+        return Fraction(1, 2 ** int(precision))
 
 
 class smallest_subnormal(_Defined):  # noqa: N801
@@ -48,8 +49,8 @@ class smallest_subnormal(_Defined):  # noqa: N801
         return rf"\eta_{{{printer._print(self.args[0])}}}"
 
     @staticmethod
-    def numeric(least: float) -> float:
-        return 2.0**-least
+    def numeric(least: float) -> Fraction:
+        return Fraction(1, 2 ** int(least))
 
 
 class gamma(_Defined):  # noqa: N801
@@ -62,7 +63,7 @@ class gamma(_Defined):  # noqa: N801
 
     @staticmethod
     def numeric(k: Any, precision: float) -> Any:
-        product = k * 2.0**-precision
+        product = k * Fraction(1, 2 ** int(precision))
         return product / (1 - product)
 
 
@@ -89,7 +90,7 @@ class fl(_Defined):  # noqa: N801
 
     @staticmethod
     def numeric(precision: float, least: float, x: Any) -> Any:
-        return np.vectorize(lambda value: float(orders.nearest(value, int(precision), int(least))))(x)[()]
+        return np.vectorize(lambda value: orders.nearest(value, int(precision), int(least)), otypes=[object])(x)[()]
 
 
 class computed(_Defined):  # noqa: N801
@@ -98,8 +99,8 @@ class computed(_Defined):  # noqa: N801
     nargs = 4
 
     @staticmethod
-    def numeric(precision: float, least: float, order: orders.Order, inputs: Any) -> float:
-        return float(orders.computed(order, inputs, int(precision), int(least)))
+    def numeric(precision: float, least: float, order: orders.Order, inputs: Any) -> Fraction:
+        return orders.computed(order, inputs, int(precision), int(least))
 
 
 class exact(_Defined):  # noqa: N801
@@ -108,8 +109,8 @@ class exact(_Defined):  # noqa: N801
     nargs = 2
 
     @staticmethod
-    def numeric(order: orders.Order, inputs: Any) -> float:
-        return float(orders.exact(order, [float(value) for value in inputs]))
+    def numeric(order: orders.Order, inputs: Any) -> Fraction:
+        return orders.exact(order, inputs)
 
 
 class reads(_Defined):  # noqa: N801
@@ -118,8 +119,8 @@ class reads(_Defined):  # noqa: N801
     nargs = 2
 
     @staticmethod
-    def numeric(order: orders.Order, inputs: Any) -> float:
-        return float(orders.reads(order, [float(value) for value in inputs]))
+    def numeric(order: orders.Order, inputs: Any) -> Fraction:
+        return orders.reads(order, inputs)
 
 
 class roundings(_Defined):  # noqa: N801
@@ -128,8 +129,8 @@ class roundings(_Defined):  # noqa: N801
     nargs = 2
 
     @staticmethod
-    def numeric(order: orders.Order, k: float) -> float:
-        return float(orders.longest_path(order, int(k)) or 0)
+    def numeric(order: orders.Order, k: float) -> int:
+        return orders.longest_path(order, int(k)) or 0
 
 
 class products(_Defined):  # noqa: N801
@@ -138,8 +139,8 @@ class products(_Defined):  # noqa: N801
     nargs = 2
 
     @staticmethod
-    def numeric(order: orders.Order, k: float) -> float:
-        return float(orders.longest_path(order, int(k), only_products=True) or 0)
+    def numeric(order: orders.Order, k: float) -> int:
+        return orders.longest_path(order, int(k), only_products=True) or 0
 
 
 class evaluated(_Defined):  # noqa: N801
@@ -162,8 +163,8 @@ class passed(_Defined):  # noqa: N801
     nargs = 3
 
     @staticmethod
-    def numeric(q: float, order: orders.Order, inputs: Any) -> float:
-        return float(orders.passed(q, order, [float(value) for value in inputs]))
+    def numeric(q: Any, order: orders.Order, inputs: Any) -> Fraction:
+        return orders.passed(q, order, inputs)
 
 
 class spill(_Defined):  # noqa: N801
@@ -172,8 +173,8 @@ class spill(_Defined):  # noqa: N801
     nargs = 3
 
     @staticmethod
-    def numeric(q: float, order: orders.Order, inputs: Any) -> float:
-        return float(orders.spill(q, order, [float(value) for value in inputs]))
+    def numeric(q: Any, order: orders.Order, inputs: Any) -> Fraction:
+        return orders.spill(q, order, inputs)
 
 
 FUNCTIONS |= {

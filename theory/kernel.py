@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from subprocess import PIPE
 from threading import Thread
@@ -107,6 +108,7 @@ class Checked:
     axioms: tuple[str, ...] = ()
 
 
+@cache
 def coq_version() -> str | None:
     """Version of the Coq that is installed, None if there is none."""
     if not shutil.which("coqc"):

@@ -26,10 +26,12 @@ import numpy as np
 import sympy as sp
 
 from theory import coq_statement, kernel, tolerance_mutants
+from theory.arithmetic import NotEvaluated
 from theory.chain import first_fault
 from theory.coq_printer import NotPrintable
 from theory.evaluate import evaluate
 from theory.formula import free_names, relations, sign_of
+from theory.limit import SECONDS, TookTooLong, processor_time
 from theory.mutations import Mutant, mutants_of
 from theory.registry import select
 from theory.theorem import Rank, Theorem, by_id
@@ -145,8 +147,12 @@ def rejection(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> str | None:
     """Why a theorem is not accepted; None if it is."""
     if theorem.rank is Rank.KERNEL and (changed := coq_statement.mismatch(theorem)):
         return changed  # compared first: of the two checks it is the quick one
-    if fault := first_fault(theorem, lemmas):
-        return fault
+    try:
+        with processor_time(SECONDS):
+            if fault := first_fault(theorem, lemmas):
+                return fault
+    except TookTooLong as reason:
+        return f"it can't be checked: {reason}"
     failed = [name for name, check in theorem.numeric_checks.items() if not check()]
     return failed[0] if theorem.rank is Rank.NUMERICAL and failed else None
 
@@ -175,10 +181,12 @@ def refuted(theorem: Theorem, lemmas: Mapping[str, Theorem], samples: int = SAMP
             for relation in relations(item.formula):
                 if sign_of(relation) == "==" and isinstance(relation.lhs, sp.Symbol):
                     values[relation.lhs] = evaluate(relation.rhs, values)
-        with np.errstate(all="ignore"):
-            given = all(true_of(r, values) for item in theorem.hypotheses for r in relations(item.formula))
-            if given and not true_of(theorem.conclusion, values):
+        given = (relation for item in theorem.hypotheses for relation in relations(item.formula))
+        try:
+            if all(true_of(relation, values) for relation in given) and not true_of(theorem.conclusion, values):
                 return True
+        except NotEvaluated:
+            continue  # it says nothing there
     return False
 
 

@@ -129,4 +129,4 @@ def spill(q: Number, order: Order, inputs: Sequence[Number]) -> Fraction:
     if isinstance(order, Plus):
         return Fraction(q) * (one + spill(q, order.b, inputs))
     other = spill(q, order.b, inputs) if isinstance(order, Fused) else 0
-    return Fraction(q) * (abs(Fraction(order.c)) * one + other) + reads(order.a, [value != 0 for value in inputs])
+    return Fraction(q) * (abs(Fraction(order.c)) * one + other) + reads(order.a, [int(value != 0) for value in inputs])

@@ -13,10 +13,12 @@ from sympy.printing.latex import LatexPrinter
 from theory.definedness import by_convention
 from theory.evaluate import bound, domain_text, evaluate, inputs
 from theory.formula import ForAll, Formula, Implies
+from theory.limit import SECONDS
 from theory.notation import ALIASES, NOTATION, Row
 from theory.text import text_of
 from theory.theorem import Line, Rank, Theorem
 from theory.verdict import known_inputs
+from theory.witness import LONGEST
 
 UNICODE_TO_LATEX = {
     "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\varepsilon", "κ": r"\kappa",
@@ -261,16 +263,28 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "- **instance**: the same, for the values named only.",
         "- **numerical**: not proved; numeric checks agree. `onebit prove` says *not checked* of it.",
         "",
+        "A theorem whose hypotheses nobody can meet would hold of nothing: its example must meet them. That is",
+        "computed in intervals, which neither underflow nor overflow; what can't be evaluated, or what the example's",
+        f"arrays don't reach, is not met. The check of a theorem may take {SECONDS} s of a processor, Coq's part",
+        "aside; what took longer was not checked.",
+        "",
         "What no machine checks: that the title, the words (and which numbers they quote), the remarks, the source,",
         "the laws named, the meanings of symbols, the LaTeX of a symbol and the value that an example attains are",
         "those of the statement. (A symbol's LaTeX holds no arithmetic, and no two symbols of a theorem share one.)",
-        "The text box is what is proved. Files of theorems are Python, which can change SymPy or end the program",
-        "(`os._exit`): run those of people whom you trust with your machine.",
+        "The text box is what is proved. Nor is it checked that hypotheses can be met where an example leaves it open:",
+        "it is a run in float64, so it meets equations, and bounds on arrays, up to a relative rounding of 2^-42; a",
+        f"hypothesis about all steps is tried at {LONGEST} at most, as far as the arrays go, and one about all numbers",
+        "or vectors at a sample, whose sizes are those of the example and of both sides of the hypothesis. Files of",
+        "theorems are Python, which can change SymPy or end the program (`os._exit`): run those of people whom you",
+        "trust with your machine.",
         "",
         "`onebit prove --mutants` changes every theorem in one place after another and shows that each false change is",
         "rejected. `onebit prove 6 --set N=64 T=1e5` evaluates right-hand sides; what is not given takes its default.",
         "Each theorem lists the names that `--set` takes, with these defaults, under *To evaluate*.",
-        "Numbers that contradict a condition of the theorem (T large enough, a small step) are refused.",
+        "A number means what is typed: 0.999 is 999/1000. What is printed is rounded once, of whatever size it is.",
+        "Numbers that contradict a condition of the theorem (T large enough, a small step), or what follows from its",
+        "hypotheses (p_min at most p_max), are refused. Such consequences are found along chains of inequalities, and",
+        "stated where they are of another kind (moments): other inputs that no run has may still give a number.",
         "",
         "## Notation",
         "",

@@ -165,13 +165,15 @@ class Theorem:
         """A row for every free name, the notation table's order first; narrowed domains applied.
 
         Raises:
-            ValueError: a name is defined nowhere.
+            ValueError: a name is defined nowhere, or a domain is none or wider than the table's.
         """
         used = set().union(*(free_symbols(formula) for formula in self.formulas))
         rows = [row for row in (*NOTATION, *self.where) if row.symbol in used]
         missing = used - {row.symbol for row in rows}
         if missing:
             raise ValueError(f"neither the notation table nor `where` defines {', '.join(sorted(map(str, missing)))}")
+        if idle := self.domains.keys() - used:
+            raise ValueError(f"`domains` narrows {', '.join(sorted(map(str, idle)))}, of which it doesn't speak")
         return tuple(_narrowed(row, self.domains.get(row.symbol)) for row in rows)
 
     def domain(self, symbol: sp.Symbol) -> sp.Interval:
@@ -185,6 +187,8 @@ class Theorem:
 def _narrowed(row: Row, domain: sp.Interval | None) -> Row:
     if domain is None:
         return row
+    if not row.is_count and domain.is_subset(row.interval) is not True:
+        raise ValueError(f"the domain {domain} of {row.code} is no part of its usual one, {row.interval}")
     return Row(row.symbol, row.latex, row.meaning, row.shape, domain, row.unit, row.default, row.coq)
 
 

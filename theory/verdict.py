@@ -10,9 +10,11 @@ from time import perf_counter
 from typing import Any
 
 from theory import kernel, kernel_record
+from theory.arithmetic import Intervals, NotEvaluated, Rounded, rounded, settled
 from theory.chain import faults
-from theory.evaluate import bound
+from theory.evaluate import check_conditions, evaluate, with_defaults
 from theory.formula import sign_of
+from theory.limit import SECONDS, processor_time
 from theory.theorem import Example, Rank, Theorem, run_checks
 from theory.witness import contradictions
 
@@ -66,7 +68,8 @@ def judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str,
     """Check one theorem; ``checked`` has Coq's answers where Coq was asked, else the record stands in."""
     start = perf_counter()
     try:
-        verdict = _judge(theorem, lemmas, checked)
+        with processor_time(SECONDS):
+            verdict = _judge(theorem, lemmas, checked)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # one broken theorem must not hide the others, nor end the command
@@ -122,18 +125,24 @@ def unknown_ids(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str]:
 def _example_faults(theorem: Theorem) -> list[str]:
     if theorem.example is None:
         return ["it has hypotheses, and no example that meets them"] if theorem.hypotheses else []
+    example = theorem.example()
     try:
-        value = float(bound(theorem, **known_inputs(theorem, theorem.example())))
-    except ValueError as reason:
+        known = with_defaults(theorem, None, known_inputs(theorem, example))
+        settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
+        found = contradictions(theorem, example.inputs)
+        against = settled(lambda arithmetic: _exceeded(theorem, example, known, arithmetic))
+    except (ValueError, NotEvaluated) as reason:
         return [f"the example can't be evaluated: {reason}"]
-    found = contradictions(theorem, theorem.example().inputs)
-    if found:
-        return found
-    attained, sign = theorem.example().attained, sign_of(theorem.conclusion)
-    slack = ROUNDING * (abs(value) + abs(attained))
-    below, above = attained <= value + slack, attained >= value - slack
-    fits = {"<=": below, "<": below, ">=": above, ">": above}.get(sign, below and above)
-    return [] if fits else [f"the example attains {attained:.6g}, against {value:.6g}"]
+    return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])
+
+
+def _exceeded(theorem: Theorem, example: Example, known: Mapping[Any, Any], arithmetic: Intervals) -> Rounded | None:
+    """The bound, where what an example attains is on the wrong side of it by more than rounding."""
+    value, attained = evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic.number(example.attained)
+    slack, sign = ROUNDING * (abs(value) + abs(attained)), sign_of(theorem.conclusion)
+    below = sign in (">", ">=") or arithmetic.below(attained, value + slack, strict=False)
+    above = sign in ("<", "<=") or arithmetic.below(value, attained + slack, strict=False)
+    return None if below and above else rounded(value, arithmetic)
 
 
 def known_inputs(theorem: Theorem, example: Example) -> dict[str, Any]:

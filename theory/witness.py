@@ -1,30 +1,43 @@
 """Statements on an instance: is there one that meets the hypotheses, so that a theorem is not empty?
 
-The example of a theorem gives a value to every variable. :func:`contradictions` checks that each hypothesis holds there
-(a quantifier over an array's indices runs as far as the arrays that are given, one over numbers or vectors over a few)
-and that the conclusion does.
+The example of a theorem gives a value to every variable. :func:`contradictions` checks that each hypothesis holds
+there and that the conclusion does, in intervals (:mod:`theory.arithmetic`): nothing underflows. What can't be
+evaluated, or what the example's arrays don't reach, does not hold. Three things remain that a false theorem could hide
+behind:
+
+- an example is a run in float64, so an equation, and a <= of arrays or functions, holds up to :data:`ROUNDING`;
+- a quantifier over all steps runs as far as the arrays are given, :data:`LONGEST` values at most;
+- a quantifier over numbers or vectors runs over a sample, relative to the numbers of the example and to what both sides
+  of the hypothesis come to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
+import mpmath
 import numpy as np
 import sympy as sp
-from sympy.core.relational import Relational
+from sympy.core.function import AppliedUndef
 
-from theory.evaluate import ROUNDING, check_domain, evaluate
-from theory.formula import ForAll, Formula, Implies, sign_of
+from theory.arithmetic import ROUNDING, Intervals, NotEvaluated, Unsettled, settled
+from theory.evaluate import check_domain, evaluate, summed
+from theory.formula import At, ForAll, Formula, Implies, relations, sign_of
 from theory.theorem import Example, Theorem
 
 LONGEST = 12
 """Values of an index that a quantifier without a limit runs through, at most."""
-NUMBERS = (-1e6, -2.0, -0.75, 0.0, 0.5, 3.0, 1e6)
-VECTORS = tuple(np.random.default_rng(3).normal(0, 1, 64) for _ in range(3))
+NUMBERS = tuple(map(mpmath.mpf, (-1e6, -2.0, -0.75, 0.0, 0.5, 3.0, 1e6)))
+DRAWS = 24
+"""Values that a quantifier over numbers or vectors takes."""
 LARGEST = 1e12
-"""Instances are evaluated in float64; a theorem is not decided here, so a false alarm costs more than a miss."""
+"""An example is a run in float64: above this its rounding could hide a contradiction of whole numbers."""
+HIGHEST_POWER = 2**40
+"""2 to a number of the example is tried as well, up to this power."""
 
 
 def instance(theorem: Theorem, description: str, inputs: Mapping[str, Any]) -> Example:
@@ -46,67 +59,215 @@ def contradictions(theorem: Theorem, inputs: Mapping[str, Any]) -> list[str]:
         except ValueError as reason:
             found.append(f"the example: {reason}")
         value = inputs[row.code]
-        if not row.coq and not callable(value) and np.abs(np.asarray(value, float)).max() > LARGEST:
+        if not row.coq and not callable(value) and np.abs(np.asarray(value, float)).max(initial=0) > LARGEST:
             found.append(f"the example: {row.code} is above {LARGEST:g}, where rounding could hide a contradiction")
         values[row.symbol] = inputs[row.code]
     if found:
         return found
     found += [
-        f"the example does not meet the hypothesis {item.name!r}"
+        f"the example does not meet the hypothesis {item.name!r}{reason}"
         for item in theorem.hypotheses
-        if not holds(item.formula, values)
+        if (reason := _unmet(item.formula, values, near=False)) is not None
     ]
-    if not found and not holds(theorem.conclusion, values):
-        found.append("the conclusion is false on the example")
+    if not found and (reason := _unmet(theorem.conclusion, values, near=True)) is not None:
+        found.append(f"the conclusion is false on the example{reason}")
     return found
 
 
-def holds(formula: Formula, values: Mapping[Any, Any]) -> bool:
-    """Whether a formula holds for these values, on the range that they cover."""
-    if isinstance(formula, ForAll):
-        return all(holds(formula.body, inner) for inner in _ranged(formula, values))
-    if isinstance(formula, Implies):
-        return not all(_given(item, values) for item in formula.given) or holds(formula.body, values)
+def _unmet(formula: Formula, values: Mapping[Any, Any], *, near: bool) -> str | None:
+    """None if a formula holds; if not, the reason why it can't be evaluated, empty if it can."""
     try:
-        return true_of(formula, values)
-    except IndexError:
-        return True  # beyond the arrays that are given
+        return None if holds(formula, values, near=near) else ""
+    except NotEvaluated as reason:
+        return f": {reason}"
+
+
+def holds(formula: Formula, values: Mapping[Any, Any], *, near: bool = True) -> bool:
+    """Whether a formula holds for these values, on the range that they cover, and at one place at least.
+
+    With ``near`` every relation may be off by rounding, else only those that the rounding of a run can touch.
+
+    Raises:
+        NotEvaluated: it can't be evaluated there, or the arrays that are given reach no place of its range.
+    """
+    reached = False
+    for truth in _places(formula, values, near=near):
+        if truth is False:
+            return False
+        reached = reached or truth is True
+    if not reached:
+        raise NotEvaluated("its arrays are too short, or no number of the sample could be tried")
+    return True
+
+
+def _places(formula: Formula, values: Mapping[Any, Any], *, near: bool) -> Iterator[bool | None]:
+    """Whether a formula holds, place by place of its range; None where an endless range is not covered."""
+    if isinstance(formula, ForAll):
+        endless = any(limit is None for _, limit in formula.bound())
+        places = list(_ranged(formula, values))
+        if not places:
+            yield True  # there is no k below 0
+        for inner in places:
+            try:
+                yield from _places(formula.body, inner, near=near)
+            except NotEvaluated:
+                if not endless:
+                    raise
+                yield None
+    elif isinstance(formula, Implies):
+        if all(_given(item, values) for item in formula.given):
+            yield from _places(formula.body, values, near=near)
+        else:
+            yield True
+    else:
+        yield true_of(formula, values, near=near)
 
 
 def _given(formula: Formula, values: Mapping[Any, Any]) -> bool:
-    """Whether what an implication starts from holds; a strict inequality here has no slack."""
-    if isinstance(formula, Relational) and sign_of(formula) in ("<", ">"):
-        try:
-            return bool(evaluate(formula.lts, values) < evaluate(formula.gts, values))  # pyright: ignore[reportAttributeAccessIssue]
-        except IndexError:
-            return False
-    return holds(formula, values)
+    """Whether what an implication starts from holds; where it can't be evaluated nothing follows."""
+    try:
+        return holds(formula, values, near=False)
+    except NotEvaluated:
+        return False
 
 
 def _ranged(formula: ForAll, values: Mapping[Any, Any]) -> Iterator[dict[Any, Any]]:
-    choices: list[tuple[Any, ...]] = []
-    for variable, limit in formula.bound():
-        if isinstance(variable, sp.IndexedBase):
-            choices.append(VECTORS)
-        elif variable.is_integer:
-            choices.append(tuple(range(LONGEST if limit is None else int(evaluate(limit, values)))))
-        else:
-            choices.append(NUMBERS)
-    for combination in product(*choices):
-        yield {**values, **dict(zip((variable for variable, _ in formula.bound()), combination, strict=True))}
+    """Values of what is bound: every index of a range, with a sample of numbers and vectors."""
+    indices = [(variable, limit) for variable, limit in formula.bound() if _is_index(variable)]
+    others = [variable for variable, _ in formula.bound() if not _is_index(variable)]
+    counts = [
+        range(LONGEST if limit is None else settled(lambda a, n=limit: a.whole(evaluate(n, values, a))))
+        for _, limit in indices
+    ]
+    for combination in product(*counts):
+        inner = {**values, **dict(zip((variable for variable, _ in indices), combination, strict=True))}
+        yield from _samples(formula.body, others, inner) if others else (inner,)
 
 
-def true_of(relation: Any, values: Mapping[Any, Any]) -> bool:
-    """Whether a relation holds for these values, up to rounding; what can't be evaluated counts as true."""
-    lhs, rhs = (float(evaluate(side, values)) for side in (relation.lhs, relation.rhs))
-    if not np.isfinite([lhs, rhs]).all():
-        return True
-    slack = ROUNDING * (abs(lhs) + abs(rhs))
-    return {
-        "==": abs(lhs - rhs) <= slack,
-        "<=": lhs <= rhs + slack,
-        "<": lhs < rhs + slack,
-        ">=": lhs >= rhs - slack,
-        ">": lhs > rhs - slack,
-        "!=": lhs != rhs,
-    }[sign_of(relation)]
+def _is_index(variable: Any) -> bool:
+    return not isinstance(variable, sp.IndexedBase) and bool(variable.is_integer)
+
+
+def _samples(body: Formula, variables: list[Any], values: Mapping[Any, Any]) -> Iterator[dict[Any, Any]]:
+    """Draws of numbers and vectors: first from the example's own numbers, then from what both sides came to there."""
+    chance = np.random.default_rng(3)
+    scalars = [value for value in values.values() if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    own = [mpmath.mpf(value) for value in scalars]
+    numbers = [*NUMBERS, *_around(own)]
+    longest = int(max([64, *(value + 1 for value in scalars if isinstance(value, int) and value < 10**5)]))
+    scale = float(max([1.0, *map(abs, scalars)]))
+    reached: list[Any] = []
+    for draw in range(2 * DRAWS):
+        if draw == DRAWS:
+            if any(isinstance(variable, sp.IndexedBase) for variable in variables):
+                return
+            numbers = _around(reached)
+        if not numbers:
+            return
+        one: dict[Any, Any] = {}
+        for variable in variables:
+            alike = [value for other, value in one.items() if type(other) is type(variable)]
+            if alike and chance.random() < 1 / 2:
+                one[variable] = alike[-1]
+            elif isinstance(variable, sp.IndexedBase):
+                one[variable] = _vector(chance, longest, scale)
+            else:
+                one[variable] = numbers[draw] if len(variables) == 1 and draw < len(numbers) else chance.choice(numbers)
+        inner = {**values, **one}
+        inner |= _solved(body, variables, inner)
+        if draw < DRAWS:
+            reached += _sides(body, inner)
+        yield inner
+
+
+def _vector(chance: np.random.Generator, length: int, scale: float) -> np.ndarray:
+    """A constant vector, zero too, or a random one, of the size of the example's numbers or of size 1."""
+    kinds: tuple[Callable[[], Any], ...] = (
+        lambda: np.zeros(length), lambda: np.ones(length), lambda: chance.normal(0, 1, length),
+        lambda: chance.normal(0, 2 * scale, length),
+    )  # fmt: skip
+    return kinds[chance.integers(len(kinds))]()
+
+
+def _around(numbers: list[Any]) -> list[Any]:
+    """Each number, its double, its neighbours, its inverse and 2 to it, with both signs, and 0."""
+    found: dict[Any, None] = {}
+    for number in numbers:
+        x = abs(number)
+        powers = [mpmath.ldexp(1, int(x) + 1)] if x < HIGHEST_POWER else []
+        for near in (2 * x, x, x + 1, x / 2, *powers, *([1 / x] if x else [])):
+            found |= {near: None, -near: None}
+    return list(found)
+
+
+def _sides(body: Formula, values: Mapping[Any, Any]) -> list[Any]:
+    """What both sides of every relation of a formula come to, where they can be evaluated."""
+    found: list[Any] = []
+    for side in (side for relation in relations(body) for side in relation.args):
+        try:
+            found.append(mpmath.mpf(settled(lambda a, s=side: evaluate(s, values, a).mid)._mpi_[0]))
+        except (NotEvaluated, ArithmeticError, IndexError, KeyError, AttributeError):
+            continue
+    return found
+
+
+def _solved(body: Formula, variables: list[Any], values: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Vectors that what is given defines: ``if (for all k < n: v[k] == ...) then`` leaves no choice of v."""
+    found: dict[Any, Any] = {}
+    for item in body.given if isinstance(body, Implies) else ():
+        if isinstance(item, ForAll) and len(item.variables) == 1 and isinstance(item.body, sp.Eq):
+            ((index, limit),) = item.bound()
+            side: Any = item.body.lhs
+            if isinstance(side, sp.Indexed) and side.base in variables and side.indices == (index,):
+                length = int(evaluate(limit, values))
+                rows = [evaluate(item.body.rhs, {**values, index: k}) for k in range(length)]
+                found[side.base] = np.array(rows, float)
+    return found
+
+
+def true_of(relation: Any, values: Mapping[Any, Any], *, near: bool = True) -> bool:
+    """Whether a relation holds for these values.
+
+    Up to rounding, if ``near``; else rounding may touch equations, and <= and >= of arrays and functions.
+
+    Raises:
+        NotEvaluated: it can't be evaluated, or it can't be told.
+    """
+    sign = sign_of(relation)
+    of_a_run = relation.has(sp.Indexed, At, AppliedUndef) and sign in ("<=", ">=")
+    slack = ROUNDING if near or of_a_run or sign == "==" else 0.0
+
+    def told(arithmetic: Intervals) -> bool:
+        lhs, rhs = (evaluate(side, values, arithmetic) for side in (relation.lhs, relation.rhs))
+        if sign == "!=":
+            return not arithmetic.equal(lhs, rhs)
+        less, more = (lhs, rhs) if sign in ("<", "<=") else (rhs, lhs)
+        strict = sign in ("<", ">")
+        if not slack:
+            return arithmetic.below(less, more, strict=strict)
+        gap = abs(lhs - rhs) if sign == "==" else less - more
+        with suppress(Unsettled):
+            if arithmetic.below(gap, slack * (abs(lhs) + abs(rhs)), strict=strict):
+                return True
+        sizes = (_size(side, values, arithmetic) for side in (relation.lhs, relation.rhs))
+        return arithmetic.below(gap, slack * sum(sizes), strict=strict)
+
+    try:
+        return settled(told)
+    except IndexError:
+        raise NotEvaluated("an array of the example is too short") from None
+    except ZeroDivisionError:
+        raise NotEvaluated("something is divided by 0") from None
+
+
+def _size(expression: Any, values: Mapping[Any, Any], arithmetic: Intervals) -> Any:
+    """What the terms of an expression come to with their signs left out: to this, rounding errors are in proportion."""
+    if isinstance(expression, sp.Add):
+        return sum(_size(term, values, arithmetic) for term in expression.args)
+    if isinstance(expression, sp.Mul):
+        return math.prod(_size(factor, values, arithmetic) for factor in expression.args)
+    if isinstance(expression, sp.Pow) and expression.exp.is_Integer and expression.exp > 0:
+        return _size(expression.base, values, arithmetic) ** int(expression.exp)
+    if isinstance(expression, sp.Sum):
+        return summed(expression, values, arithmetic, of=lambda term, inner: _size(term, inner, arithmetic))
+    return abs(evaluate(expression, values, arithmetic))

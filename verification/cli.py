@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from verification.isolated import Outcome
-    from verification.search.search import Result, Verdict
+    from verification.search.verdicts import Result, Verdict
 
 NOT_CHECKED = 3
 """Exit status: nothing was found false, but something that is needed was not checked."""
@@ -74,7 +74,7 @@ def verify(
         str, typer.Argument(metavar="FILE.py:Class", help="The class to check: verification/protocol.py.")
     ],
     profile: Annotated[
-        str, typer.Option(metavar="quick|ci|deep", help="quick: at most 5 minutes; ci: at most 30; deep: 8 hours.")
+        str, typer.Option(metavar="quick|ci|deep", help="quick: at most 20 minutes; ci: at most 2 hours; deep: a day.")
     ] = "quick",
     only: Annotated[
         list[str] | None,
@@ -93,7 +93,8 @@ def verify(
     """Check an implementation of 1-bit Adam against every law; print the smallest input that breaks one.
 
     Exit status 0: it holds. 1: something was found, or an expected failure holds. 2: the class can't be driven.
-    3: nothing was found, but something that is needed was not checked, or the class ended its own process. 130: stopped
+    3: nothing was found, but something was not checked: refused, cut by the time, or never judged, or the class ended
+    its own process. 130: stopped
     by Ctrl-C, SIGINT or SIGTERM; what was found until then is printed and written.
     """
     from rich.console import Console  # noqa: PLC0415 - light --help
@@ -119,6 +120,7 @@ def verify(
                     only=only or (),
                     minutes=minutes,
                     progress=lambda done, total: bars.update(bar, completed=done, total=total),
+                    tell=lambda sentence: bars.console.print(sentence, highlight=False, soft_wrap=True),
                 )
                 finish()
         except ValueError as error:
@@ -230,12 +232,15 @@ def mutants(
     false_alarms: Annotated[
         int | None, typer.Option(min=1, metavar="SEEDS", help="Instead, run correct classes with so many seeds.")
     ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="one_bit_adam|zero_one_adam|one_bit_lamb", help="Faults in this one alone.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one a core.")] = -1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the rows and the score to this file.")] = None,
 ) -> None:
     """Inject faults into a correct implementation, each under a condition, and show which of them the search finds.
 
-    A mutant is one of some 190 faults under one of some thousand triggers. A sample is searched, and the score has its
+    A mutant is one of some 240 faults under one of some thousand triggers. A sample is searched, and the score has its
     95 % interval. With --false-alarms, correct implementations are searched instead: nothing may be found there.
 
     A new fault is tried by its class: onebit mutants --only ZeroIsMinus. All of a file: --only signs --full.
@@ -243,30 +248,28 @@ def mutants(
     Exit status 0: all were found. 1: one lives, or a correct class was accused. 3: a file of mutants can't be used.
     130: stopped by Ctrl-C, SIGINT or SIGTERM; the score of those that were done is printed and written.
     """
-    _check_options(split, profile, jobs, faults=bool(only), correct=false_alarms is not None)
+    _check_options(split, profile, algorithm, jobs, faults=bool(only), correct=false_alarms is not None)
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import track  # noqa: PLC0415
 
-    from verification.mutants.families import collected, named  # noqa: PLC0415
-    from verification.mutants.score import Score, campaign, population, sample  # noqa: PLC0415
+    from verification.mutants.families import collected  # noqa: PLC0415
+    from verification.mutants.score import Score, campaign, population, sample_size  # noqa: PLC0415
 
     if false_alarms is not None:
         _correct_classes(false_alarms, seed, jobs, json_file)
         return
     console, rows, stopped, names = Console(), [], False, tuple(only or ())
     try:
-        bugs = named(names)
+        count = sample_size(split, count, seed, names, algorithm)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    wanted = count or (5 * len(bugs) if names else 200)
-    count = len(sample(split, wanted, seed, names))
-    found = campaign(split, count, seed, names, profile=profile, jobs=jobs)
+    found = campaign(split, count, seed, names, algorithm, profile=profile, jobs=jobs)
     try:
         with _stoppable():
             for row in track(found, "mutants", count, console=console, transient=True):
                 rows.append(row)
-                if full or names or (row.differs and not row.killed_by):
-                    mark = ", ".join(row.killed_by) or ("[red]lives[/red]" if row.differs else "never differs")
+                if full or names or row.lives:
+                    mark = ", ".join(row.killed_by) or ("[red]lives[/red]" if row.lives else "never differs")
                     console.print(f"{mark}  {row.mutant}: {row.bug}", highlight=False, soft_wrap=True)
     except KeyboardInterrupt:
         stopped = True
@@ -275,20 +278,26 @@ def mutants(
     of = f"{split} triggers, {' '.join(names) or f'{len(population(split))} mutants'}"
     console.print(f"{of}, seed {seed}, {profile}: {score.text()}", highlight=False, soft_wrap=True)
     if json_file:
-        about = {"split": split, "seed": seed, "profile": profile, "population": len(population(split)), "only": names}
+        about = {
+            "split": split,
+            "algorithm": algorithm,
+            "seed": seed,
+            "profile": profile,
+            "population": len(population(split)),
+            "only": names,
+        }
         write_atomically(json_file, json.dumps({**about, **score.as_dict()}, indent=1))
-    if stopped:
-        raise typer.Exit(STOPPED)
-    if score.alive:
-        raise typer.Exit(1)
+    if stopped or score.alive:
+        raise typer.Exit(STOPPED if stopped else 1)
     if broken := collected()[1]:
         for sentence in broken:
             typer.echo(f"onebit mutants: {sentence}", err=True)
         raise typer.Exit(3)
 
 
-def _check_options(split: str, profile: str, jobs: int, *, faults: bool, correct: bool) -> None:
+def _check_options(split: str, profile: str, algorithm: str | None, jobs: int, *, faults: bool, correct: bool) -> None:
     """Refuse options of ``onebit mutants`` that are none."""
+    from verification.algorithms import ALGORITHMS  # noqa: PLC0415
     from verification.mutants.triggers import SPLITS  # noqa: PLC0415
     from verification.search.plan import PROFILES  # noqa: PLC0415
 
@@ -296,8 +305,9 @@ def _check_options(split: str, profile: str, jobs: int, *, faults: bool, correct
         raise typer.BadParameter(f"--jobs must be -1 or at least 1, got {jobs}")
     if faults and correct:
         raise typer.BadParameter("--only chooses faults, and --false-alarms runs correct classes: give one of them")
-    for option, value, choices in (("--split", split, SPLITS), ("--profile", profile, PROFILES)):
-        if value not in choices:
+    asked = (("--split", split, SPLITS), ("--profile", profile, PROFILES), ("--algorithm", algorithm, ALGORITHMS))
+    for option, value, choices in asked:
+        if value is not None and value not in choices:
             raise typer.BadParameter(f"{option} must be one of {', '.join(choices)}, got {value!r}")
 
 

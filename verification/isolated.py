@@ -15,17 +15,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from verification.loading import load_class
 from verification.relation.finding import AdapterError
-from verification.search.clauses import CLAUSES, clauses_of
+from verification.search.clauses import CLAUSES, clause_of, clauses_of
 from verification.search.driver import Driver
 from verification.search.plan import Profile
-from verification.search.search import Result, Verdict, search
+from verification.search.search import search
+from verification.search.verdicts import Result, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,10 +60,11 @@ class _Delivered:
     name: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     cases: int = 0
+    searched: Result | None = None
     result: Result | None = None
     ends: float = math.inf
 
-    def take(self, message: tuple[Any, ...], progress: Callable[[int, int], None]) -> None:
+    def take(self, message: tuple[Any, ...], progress: Callable[[int, int], None], tell: Callable[[str], None]) -> None:
         """One message of :func:`_child`."""
         kind, *rest = message
         if kind == "error":
@@ -75,11 +77,23 @@ class _Delivered:
         elif kind == "case":
             self.cases = rest[0]
             progress(*rest)
+        elif kind == "tell":
+            tell(rest[0])
+        elif kind == "searched":
+            self.searched = rest[0]
         else:
             self.result = rest[0]
 
+    def late(self, target: str) -> str:
+        """Why the process is ended when its time is long over."""
+        if self.searched is not None:
+            return "the time was over before the counterexamples were made smaller"
+        return f"{target} was still in one case {GRACE:.0f} s after the time was over: does a call not come back?"
+
     def partial(self, why: str, seconds: float) -> Result:
         """What was found until the search ended before its time."""
+        if self.searched is not None:
+            return replace(self.searched, notes=[*self.searched.notes, why])
         for verdict in self.verdicts.values():
             verdict.note = "" if verdict.outcome == "fails" else why
         return Result(list(self.verdicts.values()), [], {}, [why], self.cases, seconds)
@@ -94,6 +108,7 @@ def search_isolated(
     only: Sequence[str] = (),
     minutes: float | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    tell: Callable[[str], None] = lambda sentence: None,
 ) -> Outcome:
     """:func:`verification.search.search.search` on the class that ``FILE.py:Class`` names, in another process.
 
@@ -105,6 +120,7 @@ def search_isolated(
         only: ids of clauses.
         minutes: when the search is cut off; None is the profile's.
         progress: called after each case with how many are done, of how many.
+        tell: called once, early, where the time will hardly do.
 
     Raises:
         ValueError: the class can't be loaded or driven, or its process ended before the first case; one sentence.
@@ -124,11 +140,11 @@ def search_isolated(
         while delivered.result is None and not why:
             try:
                 if ours.poll(0.2):
-                    delivered.take(ours.recv(), progress)
+                    delivered.take(ours.recv(), progress, tell)
                 elif process.poll() is not None and not ours.poll():
                     why = _ended(target, process.returncode)
                 elif time.monotonic() > delivered.ends:
-                    why = f"one call of {target} did not come back: it was ended when the time was over"
+                    why = delivered.late(target)
             except (EOFError, OSError):
                 why = _ended(target, process.wait(10))
     except KeyboardInterrupt:
@@ -182,7 +198,7 @@ def main(descriptor: int) -> None:
         pipe.send(message)
 
     try:
-        driver = Driver(load_class(target))
+        driver = Driver(load_class(target), apart=True)
         _check_names(driver, options["only"])
         result = search(
             driver,
@@ -194,12 +210,14 @@ def main(descriptor: int) -> None:
             progress=lambda done, total: send("case", done, total),
             begin=lambda verdicts: send("begin", driver.name, verdicts),
             found=lambda verdict: send("found", verdict),
+            tell=lambda sentence: send("tell", sentence),
+            searched=lambda result: send("searched", result),
         )
         send("result", result)
     except (ValueError, AdapterError) as error:
         send("error", str(error))
-    except KeyboardInterrupt:
-        send("error", f"{target} raised KeyboardInterrupt")
+    except KeyboardInterrupt:  # of the class, which has set a handler of its own: what was found is with the parent
+        os._exit(1)
 
 
 def _end_with_parent(pipe: Connection) -> None:
@@ -215,4 +233,5 @@ def _check_names(driver: Driver, names: Sequence[str]) -> None:
         if name not in known:
             raise ValueError(f"there is no clause {name!r}; there are {', '.join(known)}")
         if name not in of_class:
-            raise ValueError(f"{driver.name} has no clause {name}: its levels are {' and '.join(driver.levels)}")
+            clause = clause_of(name)
+            raise ValueError(f"{driver.name} has no clause {name}: {clause.foreign(driver) or clause.left_out(driver)}")

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from verification.relation.finding import of_the_user, said
 from verification.search.clauses import CLAUSES
 
 
@@ -29,17 +30,16 @@ def load_class(target: str) -> type:
     sys.modules[module_name] = module  # dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise ValueError(f"{text} raised {type(error).__name__} when it was loaded: {reason}") from None
-    found = getattr(module, name, None)
+        if of_the_user(error):
+            raise
+        raise ValueError(f"{text} raised {type(error).__name__} when it was loaded: {said(error)}") from None
+    found = vars(module).get(name)
     if not isinstance(found, type):
-        classes = sorted(
-            key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_")
-        )
-        raise ValueError(f"{text} has no class {name}; it has {', '.join(classes) or 'none'}")
+        own = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module_name]
+        classes = ", ".join(sorted(one.__name__ for one in own)) or "none"
+        what = f"{text} has no class {name}" if found is None else f"{name} in {text} is a {type(found).__name__}"
+        raise ValueError(f"{what}; the classes there are: {classes}")
     return found
 
 

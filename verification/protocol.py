@@ -15,8 +15,12 @@ float32, or float64 where the class says ``dtype = "float64"``. A collective in 
 
 ``onebit verify`` finds that this one conserves everything (L1) and compresses nothing (L5).
 
+An optimizer is 1-bit Adam unless it says ``algorithm = "zero_one_adam"`` or ``"one_bit_lamb"``: then it is given a
+``ZeroOneHyper`` or ``LambHyper``, and shows a ``ZeroOneSnapshot`` or ``LambSnapshot``.
+
 Optional class attributes, with their defaults:
 
+    algorithm = "one_bit_adam"   # or "zero_one_adam", "one_bit_lamb"
     dtype = "float32"            # or "float64"
     scale = None                 # "l2" or "l1"; None: an optimizer obeys Hyper.scale, a collective uses "l2"
     scale_block = None           # of a collective: elements of a block that share a scale [C13]; None: one a message
@@ -30,93 +34,55 @@ Optional class attributes, with their defaults:
     takes = {}                   # hyper-parameters that it fixes: {"bias_correction": True, "eps": (1e-8, 1e-3)}
     extensions = ()              # what it has beyond the published algorithm, such as ("compress", "scale_block")
     compresses = True            # False: the warm-up alone; v is never frozen, and no step after T_w is asked for
-    has_server_error = True      # False: the server sends its average uncompressed, and keeps no error
+    has_server_error = True      # False: the server sends its average uncompressed, and returns errors of 0
     flushes_subnormals = False   # True: its hardware takes subnormal numbers for 0, in operands and in results
+    refresh_policy = None        # of 0/1 Adam: its own T_v, (hyper, t) -> bool; None: hyper.refreshes(t)
+    meeting_policy = None        # of 0/1 Adam: its own T_u, (hyper, t) -> bool; None: hyper.meets(t)
 
-What a class declares it is then checked within, fully. What it does not declare and cannot do (NotImplementedError) is
-reported as not checked. A class without extensions is given a ``PublishedHyper``, in which they are not fields.
+What a class declares it is then checked within, fully. Where it refuses a case (NotImplementedError) that it does not
+declare away, no clause that has to do with such cases is said to hold: they are not checked, and the report names the
+levels of what was refused. A class without extensions is given a ``PublishedHyper``, in which they are not fields (or a
+``PublishedZeroOneHyper``, ``PublishedLambHyper``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Scale = Literal["l1", "l2"]
-Compress = Literal["momentum", "update"]
-FrozenDtype = Literal["float32", "bfloat16"]
+from verification.algorithms import ALGORITHMS, ONE_BIT_ADAM
+from verification.algorithms.base import Algorithm, Array, CommonHyper, Scale
+from verification.algorithms.one_bit_adam import Hyper, PublishedHyper, Snapshot
+from verification.algorithms.one_bit_lamb import LambHyper, LambSnapshot, PublishedLambHyper
+from verification.algorithms.zero_one_adam import PublishedZeroOneHyper, ZeroOneHyper, ZeroOneSnapshot
 
+__all__ = [
+    "EXTENSIONS",
+    "LAYOUTS",
+    "Array",
+    "CollectiveUnderTest",
+    "CommonHyper",
+    "Hyper",
+    "LambHyper",
+    "LambSnapshot",
+    "OptimizerUnderTest",
+    "PublishedHyper",
+    "PublishedLambHyper",
+    "PublishedZeroOneHyper",
+    "Scale",
+    "Snapshot",
+    "Traits",
+    "ZeroOneHyper",
+    "ZeroOneSnapshot",
+    "levels",
+]
 
-@dataclass(frozen=True)
-class PublishedHyper:
-    """Hyper-parameters of the published algorithm; its ``compress``, ``scale_block`` and ``frozen_dtype`` are fixed."""
-
-    lr: float = 1e-3
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    weight_decay: float = 0.0
-    freeze_step: int = 2
-    scale: Scale = "l2"
-    variance_floor: float = 0.0
-    bias_correction: bool = False
-
-    @property
-    def compress(self) -> Compress:
-        """What is compressed [C12]."""
-        return "momentum"
-
-    @property
-    def scale_block(self) -> int | None:
-        """Elements of a block that share a scale [C13]; None: one scale a worker, one a chunk."""
-        return None
-
-    @property
-    def frozen_dtype(self) -> FrozenDtype:
-        """What P is rounded to at the freeze [C14]; "float32": it is not."""
-        return "float32"
-
-
-@dataclass(frozen=True)
-class Hyper(PublishedHyper):
-    """Hyper-parameters of a run (docs/algorithm.md). A ``start`` that can't honour one raises NotImplementedError."""
-
-    compress: Compress = "momentum"  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride, reportAssignmentType]
-    scale_block: int | None = None  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride, reportAssignmentType]
-    frozen_dtype: FrozenDtype = "float32"  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride, reportAssignmentType]
-
-
-EXTENSIONS = ("compress", "scale_block", "frozen_dtype")
-"""The hyper-parameters that the published algorithm does not have."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """State after ``step`` applied steps, as copies that later steps don't change.
-
-    Attributes:
-        params_ND: x, one row a worker (N, D), so that replicas can be compared [L6].
-        momentum_D: m-bar (D,); after the freeze the decoded server message [L5]. In the update form y-bar = P m-bar
-            from the freeze on, with the errors in its units [C12].
-        variance_D: v (D,); constant after the freeze [L4], whatever P is rounded to.
-        worker_errors_ND: delta_i (N, D).
-        server_error_D: delta-bar (D,), chunk j from worker j [C3].
-        step: applied steps; a skipped one does not count [C8].
-    """
-
-    params_ND: Array
-    momentum_D: Array
-    variance_D: Array
-    worker_errors_ND: Array
-    server_error_D: Array
-    step: int
-
-
-ARRAYS = ("params_ND", "momentum_D", "variance_D", "worker_errors_ND", "server_error_D")
+EXTENSIONS = ONE_BIT_ADAM.extensions
+"""The hyper-parameters that the published 1-bit Adam does not have."""
 
 
 @runtime_checkable
@@ -130,9 +96,9 @@ class CollectiveUnderTest(Protocol):
 
 @runtime_checkable
 class OptimizerUnderTest(Protocol):
-    """1-bit Adam. Optional: ``save() -> bytes``, and ``load(data, n_workers)`` on a started instance, new or used."""
+    """An optimizer. Optional: ``save() -> bytes``, and ``load(data, n_workers)`` on a started instance, new or used."""
 
-    def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
+    def start(self, params_D: Array, n_workers: int, hyper: Any) -> None:
         """Begin a run at ``params_D`` (D,) with zero momentum, variance and errors."""
         ...
 
@@ -140,7 +106,7 @@ class OptimizerUnderTest(Protocol):
         """One step from one gradient a worker (N, D)."""
         ...
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Any:
         """Copies of the state."""
         ...
 
@@ -149,6 +115,7 @@ class OptimizerUnderTest(Protocol):
 class Traits:
     """What a class says of itself by class attributes (see the module's docstring)."""
 
+    algorithm: str = "one_bit_adam"
     dtype: str = "float32"
     scale: Scale | None = None
     scale_block: int | None = None
@@ -164,6 +131,8 @@ class Traits:
     compresses: bool = True
     has_server_error: bool = True
     flushes_subnormals: bool = False
+    refresh_policy: Callable[[Any, int], bool] | None = None
+    meeting_policy: Callable[[Any, int], bool] | None = None
 
     @classmethod
     def of(cls, under_test: type) -> Traits:
@@ -176,37 +145,45 @@ class Traits:
         for name, choices in CHOICES.items():
             if not any(values[name] is choice or values[name] == choice for choice in choices):
                 raise ValueError(f"{under_test.__name__}.{name} must be one of {choices}, got {values[name]!r}")
-        for name in ("chunk_multiple", "server_chunks"):
+        for name in ("chunk_multiple", "server_chunks", "scale_block"):
+            values[name] = _integer(values[name])
             count = values[name]
             if not (count is None and name != "chunk_multiple") and (not isinstance(count, int) or count < 1):
                 raise ValueError(f"{under_test.__name__}.{name} must be an integer >= 1, got {count!r}")
         block = values["scale_block"]
-        if block is not None and (not isinstance(block, int) or block < 8 or block % 8):
+        if block is not None and block % 8:
             raise ValueError(f"{under_test.__name__}.scale_block must be None or a multiple of 8, got {block!r}")
-        values["extensions"] = _extensions(under_test.__name__, values["extensions"])
-        for name in ("workers", "sizes"):
-            values[name] = _counts(f"{under_test.__name__}.{name}", values[name])
+        algorithm = ALGORITHMS[values["algorithm"]]
+        values["extensions"] = _extensions(under_test.__name__, values["extensions"], algorithm)
+        for name, most in (("workers", MOST_WORKERS), ("sizes", LARGEST_SIZE)):
+            values[name] = _counts(f"{under_test.__name__}.{name}", values[name], most)
         if values["layouts"] is not None:
             values["layouts"] = _layouts(under_test.__name__, values["layouts"])
-        values["takes"] = _takes(under_test.__name__, values["takes"] or {})
-        for name in sorted({name for name, _ in values["takes"]} & set(EXTENSIONS) - set(values["extensions"])):
+        values["takes"] = _takes(under_test.__name__, values["takes"] or {}, algorithm)
+        undeclared = set(algorithm.extensions) - set(values["extensions"])
+        for name in sorted({name for name, _ in values["takes"]} & undeclared):
             raise ValueError(f"{under_test.__name__}.takes has {name}, so extensions must have it too")
         return cls(**values)
+
+    @property
+    def checked_as(self) -> Algorithm:
+        """The algorithm that the class says it is."""
+        return ALGORITHMS[self.algorithm]
 
     def taken(self, name: str) -> tuple[Any, ...] | None:
         """The values of one hyper-parameter that the class declares to take; None: it declares nothing."""
         if name == "scale" and self.scale is not None:
             return (self.scale,)
-        if name in EXTENSIONS and name not in self.extensions:
-            return (getattr(PublishedHyper(), name),)
+        if name in self.checked_as.extensions and name not in self.extensions:
+            return (getattr(self.checked_as.published(), name),)
         return dict(self.takes).get(name)
 
-    def hyper(self, **values: Any) -> PublishedHyper:
+    def hyper(self, **values: Any) -> CommonHyper:
         """Hyper-parameters as the class is given them: without extensions, if it has none."""
         if self.extensions:
-            return Hyper(**values)
-        published = {field.name for field in fields(PublishedHyper)}
-        return PublishedHyper(**{name: value for name, value in values.items() if name in published})
+            return self.checked_as.hyper(**values)
+        extensions = self.checked_as.extensions
+        return self.checked_as.published(**{name: one for name, one in values.items() if name not in extensions})
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -231,6 +208,7 @@ class Traits:
 
 
 CHOICES: dict[str, tuple[Any, ...]] = {
+    "algorithm": tuple(ALGORITHMS),
     "dtype": ("float32", "float64"),
     "scale": (None, "l1", "l2"),
     "complement": ("rounded", "subtracted"),
@@ -241,16 +219,32 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _counts(what: str, values: Any) -> Any:
-    """``values`` as a tuple of integers >= 1, or a range; None stays."""
-    if values is None or (isinstance(values, range) and len(values) and values.step > 0 and values.start >= 1):
-        return values
+MOST_WORKERS, LARGEST_SIZE = 1024, 2**20
+"""The largest N and D that are tried, whatever a class takes beyond them."""
+
+
+def _integer(value: Any) -> Any:
+    """An integer of NumPy's as one of Python's; anything else stays."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+def _counts(what: str, values: Any, most: int) -> Any:
+    """``values`` up to ``most`` as a tuple of integers >= 1, or a range; None stays."""
+    if values is None:
+        return None
     example = f"{what} must be integers >= 1 in a tuple, such as (2, 4)"
-    if not isinstance(values, tuple | list | set | range) or not values:
+    if isinstance(values, range) and len(values) and values.step > 0 and values.start >= 1:
+        found = range(values.start, min(values.stop, most + 1), values.step)
+    elif isinstance(values, tuple | list | set | range | np.ndarray) and len(values):
+        counts = [_integer(n) for n in values]
+        if not all(type(n) is int and n >= 1 for n in counts):
+            raise ValueError(f"{example}, got {values!r}")
+        found = tuple(sorted(n for n in counts if n <= most))
+    else:
         raise ValueError(f"{example}, got {values!r}")
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in values):
-        raise ValueError(f"{example}, got {values!r}")
-    return tuple(sorted(values))
+    if not found:
+        raise ValueError(f"{what} must have one of at most {most}, got {values!r}: a check can't try larger ones")
+    return found
 
 
 LAYOUTS = ("contiguous", "transposed", "padded", "interleaved", "reversed", "misaligned", "read-only")
@@ -266,10 +260,11 @@ def _layouts(name: str, declared: Any) -> tuple[str, ...]:
     return tuple(layout for layout in LAYOUTS if layout in declared)
 
 
-def _extensions(name: str, declared: Any) -> tuple[str, ...]:
+def _extensions(name: str, declared: Any, algorithm: Algorithm) -> tuple[str, ...]:
     """The extensions that are declared."""
-    if not isinstance(declared, tuple | list) or not set(declared) <= set(EXTENSIONS):
-        raise ValueError(f"{name}.extensions must be some of {', '.join(EXTENSIONS)} in a tuple, got {declared!r}")
+    known = algorithm.extensions
+    if not isinstance(declared, tuple | list) or not set(declared) <= set(known):
+        raise ValueError(f"{name}.extensions must be some of {', '.join(known)} in a tuple, got {declared!r}")
     return tuple(declared)
 
 
@@ -277,15 +272,16 @@ LONGEST_WARM_UP = 1000
 """The largest freeze_step that a class may fix: a run of the check has to come to its freeze, in hundreds of cases."""
 
 
-def _takes(name: str, declared: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _takes(name: str, declared: Any, algorithm: Algorithm) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """Hyper-parameters with the values that are declared, in a tuple."""
-    known = vars(Hyper())
+    known = algorithm.known
     if not isinstance(declared, dict) or not set(declared) <= set(known):
         raise ValueError(f"{name}.takes must map names of {', '.join(known)} to values, got {declared!r}")
     takes = {key: tuple(value) if isinstance(value, tuple | list) else (value,) for key, value in declared.items()}
     for key, values in takes.items():
         if not values or any(isinstance(value, str) != isinstance(known[key], str) for value in values):
             raise ValueError(f"{name}.takes: {key} must have values like {known[key]!r}, got {declared[key]!r}")
+    takes = {key: tuple(_integer(value) for value in values) for key, values in takes.items()}
     for steps in takes.get("freeze_step", ()):
         if not isinstance(steps, int) or not 1 <= steps <= LONGEST_WARM_UP:
             text = f"{name}.takes: a freeze_step must be an integer from 1 to {LONGEST_WARM_UP}, got {steps!r}"

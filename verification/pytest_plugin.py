@@ -20,7 +20,8 @@ import pytest
 from verification.search.clauses import clauses_of
 from verification.search.driver import Driver
 from verification.search.plan import PROFILES, Profile
-from verification.search.search import Result, probe, search
+from verification.search.search import probe, search
+from verification.search.verdicts import Result
 
 
 def parametrize_with_properties(

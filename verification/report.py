@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from onebit_files import counted
 from verification.search.program import programs
-from verification.search.search import Coverage, Result, Verdict
+from verification.search.verdicts import Coverage, Result, Verdict, level_text
 
 
 def as_dict(verdict: Verdict, source: str, class_name: str, expected: str | None = None) -> dict[str, Any]:
@@ -51,8 +51,9 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     done, planned = coverage.pairs
     share = "100 %" if done == planned else f"{100 * done / max(1, planned):.1f} %"
     rows = f"{coverage.rows[0]} of {counted(coverage.rows[1], 'case')} of the covering arrays"
-    lines = [f"{coverage.level}: {share} of the pairs of feature levels ({done} of {planned}), {rows}"]
-    levels = (f"{name} {', '.join(_level(value) for value in values)}" for name, values in coverage.levels.items())
+    title = f", {coverage.title}" if coverage.title else ""
+    lines = [f"{coverage.level}{title}: {share} of the pairs of feature levels ({done} of {planned}), {rows}"]
+    levels = (f"{name} {', '.join(level_text(value) for value in values)}" for name, values in coverage.levels.items())
     lines.append(f"  levels: {'; '.join(levels)}")
     if coverage.rows[0] == coverage.rows[1]:
         lines += [f"  every triple of {', '.join(names)}" for names in coverage.triples]
@@ -61,13 +62,6 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     if coverage.undeclared:
         lines.append(f"  {', '.join(coverage.undeclared)}: as published alone, for extensions does not have them")
     return lines
-
-
-def _level(value: Any) -> str:
-    """A level of a feature; a range from and to."""
-    if isinstance(value, tuple):
-        return f"{value[0]}" if value[0] == value[1] else f"{value[0]}-{value[1]}"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def to_json(rows: Sequence[dict[str, Any]], **about: Any) -> str:

@@ -5,8 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from family_support import DIM, IDS, KINDS, LAMB, LOCAL, SHAPES, flat, made, noise, rank, same_as, snapshot, start, step
-from family_support import the_reference as reference_of
+from family_optimizers import (
+    DIM,
+    IDS,
+    KINDS,
+    LAMB,
+    LOCAL,
+    SHAPES,
+    flat,
+    made,
+    noise,
+    rank,
+    same_as,
+    snapshot,
+    start,
+    step,
+)
+from family_optimizers import the_reference as reference_of
 from optimizer_support import model, pool
 from torch import distributed as dist
 from torch import nn

@@ -8,7 +8,7 @@ import io
 import numpy as np
 import pytest
 import torch
-from family_support import (
+from family_optimizers import (
     DIM,
     EVERY_STEP,
     IDS,

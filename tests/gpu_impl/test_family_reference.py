@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from family_support import (
+from family_optimizers import (
     DIM,
     IDS,
     KINDS,

@@ -200,6 +200,9 @@ def test_what_lies_between_is_found_under_quantifiers_of_any_name():
     whole = Hypothesis("low", low, "above x"), Hypothesis("high", high, "at most y")
     [squeezed] = implied(theorem(le(x, y), hypotheses=whole))
     assert squeezed.formula == lt(x, y)
+    between = le(u[0], y), le(y, u[1]), le(u[1], u[2]), le(u[2], z)  # nothing but u lies between y and z
+    chain = tuple(Hypothesis(f"h{n}", formula, "in a chain") for n, formula in enumerate(between))
+    assert le(y, z) in {item.formula for item in implied(theorem(le(x, y), hypotheses=chain))}
     any_number = sp.Symbol("n", integer=True, nonnegative=True)
     perhaps_none = Hypothesis("low", ForAll(((k, any_number),), lt(x, u[k])), "for no k, perhaps")
     by_index = Hypothesis("high", ForAll(((i, d),), le(u[i], y * i)), "at most y i")

@@ -129,9 +129,9 @@ def test_large_cases_are_written_shortly():
 
 
 def test_exact_rounds_are_told_from_others():
-    for traits, n, chunk in ((Traits(), 4, 4**6), (Traits(scale="l1"), 2, 64), (Traits(dtype="float64"), 1, 16)):
+    for traits, n, dim in ((Traits(), 4, 4**7), (Traits(scale="l1"), 2, 128), (Traits(dtype="float64"), 1, 16)):
         for seed in range(4):
-            inputs = exact_round(traits, n, chunk, seed).calls[0]
+            inputs = exact_round(traits, n, dim, seed).calls[0]
             assert rounds_nowhere(traits, inputs)
             buffers_ND = inputs[0].copy()
             buffers_ND[0, 0] += buffers_ND.dtype.type(1 / 3)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from search_support import BRIEF
 
+from verification.algorithms import ALGORITHMS
 from verification.mutants.base_optimizer import BaseOptimizer
-from verification.protocol import EXTENSIONS, LAYOUTS, Traits
+from verification.protocol import LAYOUTS, Traits
 from verification.search import layouts
 from verification.search.collective_space import collective_space
 from verification.search.covering import Space, covering_rows, missing_rows
@@ -52,9 +53,12 @@ def test_rows_are_few_and_repeat():
     assert 12 <= len(rows) <= 16
 
 
-@pytest.mark.parametrize(
-    "space", [optimizer_space(Traits(extensions=EXTENSIONS), can_save=True), collective_space(Traits())]
-)
+SPACES = [
+    optimizer_space(Traits(algorithm=one.name, extensions=one.extensions), can_save=True) for one in ALGORITHMS.values()
+]
+
+
+@pytest.mark.parametrize("space", [*SPACES, collective_space(Traits())])
 def test_the_spaces_are_covered(space):
     rows = covering_rows(space, 0)
     levels = space.levels
@@ -63,7 +67,7 @@ def test_the_spaces_are_covered(space):
     assert not single
     assert space.pair_count(rows) == pairs - len(space.excluded())
     assert all(space.allows(row) for row in rows)
-    assert set(TRIPLES) <= set(optimizer_space(Traits(), can_save=True).features)
+    assert set(TRIPLES) <= {name for one in SPACES for name in one.features}
 
 
 @cache

@@ -24,8 +24,8 @@ from verification.search.driver import Driver
 from verification.search.plan import Plan, Profile
 from verification.search.program import programs
 from verification.search.runs import check, findings
-from verification.search.search import Coverage
 from verification.search.simplify import simplest
+from verification.search.verdicts import Coverage
 
 PAGE = Path(__file__).parents[2] / "docs" / "verification.md"
 
@@ -39,7 +39,8 @@ def call(buffers_ND):
 
 
 def messages(under_test, case):
-    return {one.clause: one.message for one in findings(under_test, case)}
+    found = findings(under_test, case)
+    return {one.clause: "; ".join([one.message, *(hint.text for hint in one.hints)]) for one in found}
 
 
 def run_of(grads_TND, params_D, **hyper):

@@ -8,12 +8,13 @@ from itertools import pairwise
 
 import pytest
 
+from verification.algorithms.base import LEVELS
 from verification.mutants import kept_state, ranges, skips
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.mutants.conditional import conditional
 from verification.mutants.triggers import DEVELOPMENT
 from verification.search.driver import Driver
-from verification.search.optimizer_space import COMPRESSED, FREEZE, HYPERS, LARGE, SIZES, WORKERS
+from verification.search.optimizer_space import COMPRESSED, FREEZE, LARGE, SIZES, WORKERS
 from verification.search.plan import PROFILES, Plan
 from verification.search.runs import check
 
@@ -59,7 +60,7 @@ def test_it_is_found_with_its_level(fault):
 
 
 @pytest.mark.parametrize(
-    "ranges", [WORKERS, SIZES, FREEZE, [level for level in HYPERS["scale_block"] if level]], ids=["N", "D", "T_w", "B"]
+    "ranges", [WORKERS, SIZES, FREEZE, [level for level in LEVELS["scale_block"] if level]], ids=["N", "D", "T_w", "B"]
 )
 def test_ranges_have_no_gaps(ranges):
     unit = 8 if ranges[0] == (8, 8) else 1

@@ -11,9 +11,11 @@ import pytest
 import reference
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.protocol import Hyper, Traits
-from verification.relation.compression import CLAUSES, collective_round
+from verification.relation.collective import collective_round
+from verification.relation.compression import CLAUSES
 from verification.relation.step import CLAUSES as STEP_CLAUSES
-from verification.relation.step import StepRelation, same_bits
+from verification.relation.step import StepRelation
+from verification.relation.transition import same_bits
 from verification.search.cases import OptimizerCase
 from verification.search.clauses import CLAUSES as TABLE
 from verification.search.driver import Driver

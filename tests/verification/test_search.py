@@ -50,7 +50,7 @@ def test_a_class_that_refuses_everything_is_not_checked(brief):
     found, result = outcomes(NothingAtAll, brief)
     assert set(found.values()) == {"not checked"}
     assert result.coverage[0].pairs[0] == 0
-    assert "refused (next year): declare" in result.notes[0]
+    assert "refused (next year): all of them; declare" in result.notes[0]
 
 
 @pytest.mark.parametrize("under_test", [CorrectsAndForgets, Undeclared])

@@ -204,7 +204,11 @@ def variance_tolerance(
     complement: Complement = "rounded",
     grads_tolerance: ArrayLike = 0.0,
 ) -> Floats:
-    """Bound on abs(fl(beta2 v + (1-beta2) g^2) - exact), the coefficient applied before or after squaring (T11k)."""
+    """Bound on abs(fl(beta2 v + (1-beta2) g^2) - exact), for (1-beta2) (g g) and for ((1-beta2) g) g (T11k).
+
+    Products may be fused with the addition. Not covered: the root of 1 - beta2 applied to g before it is squared, whose
+    error counts twice, and v + (1-beta2) (g^2 - v).
+    """
     v, g, wobble = magnitude(variance), magnitude(grads), magnitude(grads_tolerance)
     rho_beta, rho_complement = coefficient_error(beta2, dtype, complement)
     kept, added = compose(rho_beta, gamma(2, dtype)), compose(rho_complement, gamma(3, dtype))

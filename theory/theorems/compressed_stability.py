@@ -101,7 +101,7 @@ def stable_floor(lr: float, curvature: float, mean_variance: float, push: float 
 def corner_run(gain: float, xi: float, steps: int, beta: float = 0.9) -> dict[str, Any]:
     """Values for every variable of a run from a corner of the invariant set, with b alternating slowly between +-xi.
 
-    Units: S = 1, gamma = 1/100, P = 100, so that x is in units of gamma P S.
+    Units: S = 1, gamma = 1/128, P = 128, so that x is in units of gamma P S.
     """
     x, m, delta, u, b = np.zeros((5, steps + 1))
     b[:] = xi * np.where((np.arange(steps + 1) // 37) % 2 == 0, -1.0, 1.0)
@@ -113,8 +113,8 @@ def corner_run(gain: float, xi: float, steps: int, beta: float = 0.9) -> dict[st
         m[r + 1] = 1.0 if u[r + 1] >= 0 else -1.0
         delta[r + 1], x[r + 1] = u[r + 1] - m[r + 1], x[r] - m[r + 1]
     return {
-        "position": x, "sent": m, "error": delta, "input": u, "other_gradient": b, "beta1": beta, "lr": 0.01,
-        "entry": 100.0, "curvature": gain, "scale_size": 1.0, "push": xi,
+        "position": x, "sent": m, "error": delta, "input": u, "other_gradient": b, "beta1": beta,
+        "lr": 2.0**-7, "entry": 2.0**7, "curvature": gain, "scale_size": 1.0, "push": xi,
     }  # fmt: skip
 
 
@@ -195,12 +195,11 @@ FLOOR_SUFFICES = Theorem(
     ),
     domains={push: sp.Interval.Ropen(0, sp.Rational(1, 2))},
     example=lambda: Example(
-        "gamma = 1/1000, h = 1, xi = 1/4, mean v = 1/100, a coordinate on the floor",
-        1e-3 * 1.0 * 250.0 + 0.25,
+        "gamma = 1/1024, h = 1, xi = 1/4, mean v = 1/64, a coordinate on the floor",
+        0.5,
         {
-            "lr": 1e-3, "curvature": 1.0, "push": 0.25, "mean_variance": 0.01, "floor": 1.6e-3,
-            "least_variance": 1.6e-5,
-            "entry": 250.0,
+            "lr": 2.0**-10, "curvature": 1.0, "push": 0.25, "mean_variance": 2.0**-6, "floor": 2.0**-10,
+            "least_variance": 2.0**-16, "entry": 2.0**8,
         },
     ),
     laws=("C7",),

@@ -87,7 +87,11 @@ LONG = Theorem(
     ),
     implied=(
         Hypothesis("square_of_mean", le(first**2, second), "the square of E|x| is at most the mean square of x"),
-        Hypothesis("square_of_square", le(second**2, fourth), "and its square at most the mean fourth power"),
+        Hypothesis(
+            "cube_of_square",
+            le(second**3, first**2 * fourth),
+            "the cube of the mean square is at most the square of E|x| times the mean fourth power",
+        ),
     ),
     words="Take a random vector whose coordinates have one mean size, one mean square and bounded fourth powers, and "
     "in which both the sizes and the squares of different coordinates are uncorrelated. The probability that its phi "

@@ -107,6 +107,13 @@ THEOREM = Theorem(
             "the learning rate is small enough for the theorem",
         ),
     ),
+    implied=(
+        Hypothesis(
+            "curvature_between",
+            le(pl_constant, smoothness),
+            "strong convexity is at most smoothness: else no f is both",
+        ),
+    ),
     words="On smooth strongly convex functions and at a learning rate small enough for the theorem, the expected "
     "squared distance of the virtual iterate from the minimiser, in the norm of the inverse of P, shrinks by the "
     "factor {kept} a step, down to a floor of order γσ²/N for the noise plus γ²E_Δ² for compression.",

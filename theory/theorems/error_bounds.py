@@ -173,8 +173,8 @@ VIRTUAL_MOMENTUM = Theorem(
     conclusion=le(sp.sqrt(norm_squared(momentum[t, k] + mean_error + server_error[t, k], k, d)), VIRTUAL),
     hypotheses=ALGORITHM,
     words="With compressors that leave at most the share q, below one, of the norm of their input, any number of "
-    "workers and any gradients whose root mean square over workers is at most G, the norm of momentum plus total "
-    "error never exceeds {limit}.",
+    "workers, errors that start at zero and any gradients whose root mean square over workers is at most G, as is the "
+    "norm of the momentum at the freeze, the norm of momentum plus total error never exceeds {limit}.",
     numbers={"limit": VIRTUAL},
     good_for="For compressors that contract, the paper's assumption of bounded errors becomes a theorem: T5e, T5f "
     "and T5g read the errors off it.",

@@ -54,6 +54,7 @@ def _uncorrelated(name: str, what: Any, words: str, *more: Any) -> Hypothesis:
     return Hypothesis(name, ForAll((t, (i, N), *more, (k, d)), eq(expect(what * NEXT_NOISE), 0)), words)
 
 
+START_SQUARE = gradient_bound**2 + (1 - beta1) / (1 + beta1) * noise**2 / N
 ALGORITHM = (
     NONNEGATIVE_WEIGHTS,
     Hypothesis(
@@ -140,10 +141,7 @@ ALGORITHM = (
     Hypothesis("server_start", ForAll((outcome, (k, d)), eq(server_error[0, w, k], 0)), "so does the server's"),
     Hypothesis(
         "momentum_start",
-        le(
-            expect(norm_squared(momentum[0, w, k], k, d)),
-            gradient_bound**2 + (1 - beta1) / (1 + beta1) * noise**2 / N,
-        ),
+        le(expect(norm_squared(momentum[0, w, k], k, d)), START_SQUARE),
         "the momentum at the freeze is at most what Adam's average of such gradients is",
     ),
 )
@@ -230,9 +228,10 @@ VIRTUAL_MOMENTUM = Theorem(
     conclusion=le(sp.sqrt(expect(norm_squared(momentum[t, w, k] + mean_error + server_error[t, w, k], k, d))), IN_MEAN),
     hypotheses=ALGORITHM,
     words="With compressors that leave at most a share q of their input and uncorrelated noise of variance sigma "
-    "squared on every worker, momentum plus total error is in root mean square at most the bound of T5a for the mean "
-    "gradients plus {part}: pure noise contributes only of the order of the root of {share}.",
-    numbers={"part": NOISE_PART, "share": 1 - beta1},
+    "squared on every worker, errors that start at zero and a momentum whose mean square at the freeze is at most "
+    "{start}, momentum plus total error is in root mean square at most the bound of T5a for the mean gradients plus "
+    "{part}: pure noise contributes only of the order of the root of {share}.",
+    numbers={"part": NOISE_PART, "share": 1 - beta1, "start": START_SQUARE},
     good_for="For compressors that contract, bounded errors in root mean square, without a bound on each gradient.",
     source="ours",
     where=ROWS,

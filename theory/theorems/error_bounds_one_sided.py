@@ -78,6 +78,8 @@ _ONE_SIDED = (
     "With several different workers there is a second compression, whose error this does not speak of: see T5a and T5m."
 )
 
+_START = ", if the error starts at zero and the momentum at the freeze is within G too"
+
 
 @cache
 def one_hot_run(dim: int, kind: str, steps: int, beta: float = 0.9, gradient: float = 1.0) -> dict[str, Any]:
@@ -162,9 +164,9 @@ ANY_NORM = Theorem(
         Hypothesis("momentum_start", le(norm(momentum[0]), gradient_bound), "nor does the momentum's at the freeze"),
         ERROR_START,
     ),
-    words="With one compression a step, by a compressor that leaves at most q times the norm of its input, and "
-    "gradients of norm at most G, the error's norm never exceeds {limit}, whatever beta1: momentum does not enlarge "
-    "the bound.",
+    words="With one compression a step, by a compressor that leaves at most q times the norm of its input, "
+    "an error that starts at zero, and where the norms of the gradients and of the momentum at the freeze are at most "
+    "G, the error's norm never exceeds {limit}, whatever beta1: momentum does not enlarge the bound.",
     numbers={"limit": contraction * gradient_bound / (1 - contraction)},
     good_for="One worker whose message is applied as it is: the error has the bound of SGD without momentum.",
     source="ours; the same constant as for SGD without momentum (Karimireddy et al. 2019), where it is not noticed",
@@ -182,8 +184,8 @@ L2_MAX_NORM = Theorem(
     conclusion=le(sp.Max(sp.Abs(corrected[t + 1, k]), sp.Abs(worker_errors[t + 1, k])), gradient_bound * sp.sqrt(d)),
     hypotheses=(INPUT, FEEDBACK, SIGN, L2_SCALE, GRADIENTS, ERROR_START, MOMENTUM_START, COORDINATE),
     words="With one compression a step, the l2 scale and beta1 at least {least}, no coordinate of u or of the error "
-    "ever exceeds {limit}, for every sequence of gradients whose coordinates are within G: there is no condition on "
-    "phi.",
+    "ever exceeds {limit}, for every sequence of gradients whose coordinates are within G" + _START + ": there is no "
+    "condition on phi.",
     numbers={"least": sp.Rational(1, 2), "limit": gradient_bound * sp.sqrt(d)},
     good_for="For one worker the published scale has the smaller bound of the two (T5i), although only l1 contracts "
     "in the Euclidean norm.",
@@ -201,7 +203,7 @@ L1_MAX_NORM = Theorem(
     conclusion=le(sp.Max(sp.Abs(corrected[t + 1, k]), sp.Abs(worker_errors[t + 1, k])), gradient_bound * d),
     hypotheses=(INPUT, FEEDBACK, SIGN, L1_SCALE, GRADIENTS, ERROR_START, MOMENTUM_START, COORDINATE),
     words="With one compression a step, the l1 scale and beta1 at least {least}, no coordinate of u or of the error "
-    "ever exceeds {limit}, for every sequence of gradients whose coordinates are within G.",
+    "ever exceeds {limit}, for every sequence of gradients whose coordinates are within G" + _START + ".",
     numbers={"least": sp.Rational(1, 2), "limit": gradient_bound * d},
     good_for="Beside T5d: in the maximum norm this bound of the l1 scale is sqrt(d) times that of the l2 scale.",
     source="ours",
@@ -217,7 +219,7 @@ ANY_BETA = Theorem(
     conclusion=le(sp.Abs(worker_errors[t, k]), gradient_bound * sp.sqrt(1 - 1 / d) / (1 - sp.sqrt(1 - 1 / d))),
     hypotheses=(INPUT, FEEDBACK, SIGN, L2_SCALE, GRADIENTS, ERROR_START, MOMENTUM_START, COORDINATE),
     words="With one compression a step and the l2 scale no coordinate of the error ever exceeds {limit}, whatever "
-    "beta1, for every sequence of gradients whose coordinates are within G.",
+    "beta1, for every sequence of gradients whose coordinates are within G" + _START + ".",
     numbers={"limit": gradient_bound * sp.sqrt(1 - 1 / d) / (1 - sp.sqrt(1 - 1 / d))},
     good_for="Where beta1 is below the range of T5d, the errors of one worker are bounded all the same.",
     source="ours",

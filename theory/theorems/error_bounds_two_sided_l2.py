@@ -186,7 +186,8 @@ TWO_SIDED = Theorem(
         GRADIENTS, WORKER_START, SERVER_START, MOMENTUM_START, SMALL_BETA, COORDINATE,
     ),
     words="With the l2 scale at the workers and at the server, different workers, and beta1 below {threshold}, no "
-    "coordinate of the total error ever exceeds {limit}.",
+    "coordinate of the total error ever exceeds {limit}, if errors start at zero and no coordinate of the gradients "
+    "or of the momentum at the freeze exceeds G.",
     numbers={"threshold": (1 - FACTOR) ** 2, "limit": LIMIT},
     good_for="The only proof known to us of bounded errors for different workers and two l2 compressions that asks "
     "nothing of phi; for short vectors and a tiny beta1.",

@@ -112,9 +112,9 @@ MATRICES = Theorem(
             "it is driven by A' B - B' times the residual error, where A' and B' are the maps one step later",
         ),
     ),
-    words="A linear recurrence that is fed messages with error feedback differs from the uncompressed one by B times "
-    "the residual error, plus a remainder which the products A' B - B' of the residual errors drive: it never "
-    "contains a sum of past compression errors.",
+    words="From the same start, without a residual error, a linear recurrence that is fed messages with error "
+    "feedback differs from the uncompressed one by B times the residual error, plus a remainder which the "
+    "products A' B - B' of the residual errors drive: it never contains a sum of past compression errors.",
     good_for="Whatever linear optimizer state is compressed with error feedback, what it lacks is a residual error.",
     source="ours; the argument of error feedback (Stich et al. 2018; Karimireddy et al. 2019) without its special "
     "cases",
@@ -225,8 +225,8 @@ DISTANCE = Theorem(
         *_steps(decay),
         Hypothesis("bounded", ForAll((s,), le(sp.Abs(residual[s]), error_bound)), "the residual error is bounded"),
     ),
-    words="If the residual error never exceeds E in size, a moving average of messages stays within {factor} |b| E of "
-    "that of the inputs, b being the weight of an input.",
+    words="If both start in one state and the residual error never exceeds E in size, a moving average of messages "
+    "stays within {factor} |b| E of that of the inputs, b being the weight of an input.",
     numbers={"factor": 2 - decay**t},
     good_for="A momentum of compressed gradients is off by at most twice the bound of the residual error, times the "
     "weight, however long training runs.",
@@ -246,7 +246,8 @@ SUM = Theorem(
     title="A plain sum lacks the last error only",
     conclusion=eq(exact[t] - state[t], input_weight * residual[t]),
     hypotheses=(*_AVERAGE, *_steps(1)),
-    words="If what is decoded is summed up, as SGD does, the sum lacks b times the last residual error only.",
+    words="If what is decoded is summed up from the same start, without a residual error, as SGD does, the sum lacks b "
+    "times the last residual error only.",
     good_for="The parameters of compressed SGD are the weighted residual error away from those that the same "
     "gradients give without compression.",
     source="Stich et al. 2018; Karimireddy et al. 2019",

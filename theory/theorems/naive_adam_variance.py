@@ -105,8 +105,9 @@ SPLIT = Theorem(
         *averaged("cross", cross, 2 * mean_grads[s + 1] * noise, "X"),
         *averaged("square", square, noise**2, "Y"),
     ),
-    words="For the same gradients naive Adam's v is Adam's plus an average of {factor} times gradient times noise, "
-    "plus an average of the squared noise, where the noise of a step is the change of the total error.",
+    words="For the same gradients and from a start at zero naive Adam's v is Adam's plus an average of {factor} times "
+    "gradient times noise, plus an average of the squared noise, where the noise of a step is the change of the total "
+    "error.",
     numbers={"factor": sp.Integer(2)},
     good_for="Splits the error of v into a part that is linear in the noise (T4c) and an average of squares, which "
     "can't cancel.",
@@ -123,7 +124,8 @@ CANCELS = Theorem(
     title="The linear part of v's residual stays small",
     conclusion=le(sp.Abs(cross[t + 1]), 2 * (1 - beta2) * (2 - beta2**t) * sp.Abs(gradient) * error_bound),
     hypotheses=(NO_RESIDUAL, BOUNDED, *CROSS_PART),
-    words="For a gradient that does not change, and errors that stay bounded, the linear part X is in size at most "
+    words="For a gradient that does not change, and errors that start at zero and stay bounded, the linear part X, "
+    "which starts at zero too, is in size at most "
     "{factor} times the size of the gradient times the bound of the total error.",
     numbers={"factor": 2 * (1 - beta2) * (2 - beta2**t)},
     good_for="While errors stay bounded the linear part vanishes as beta2 tends to one: it is not what breaks naive "
@@ -150,8 +152,9 @@ AVERAGE = Theorem(
         - variance[T] / ((1 - beta2) * T),
     ),
     hypotheses=(FEEDBACK, *averaged("naive", variance, decoded[s + 1] ** 2, "naive Adam's v")),
-    words="For a gradient that does not change the time average of v is the squared gradient plus the time average of "
-    "the squared noise, up to two terms that vanish with time if errors and v are bounded.",
+    words="For a gradient that does not change, and from v at zero, the time average of v is the squared gradient "
+    "plus the time average of the squared noise, up to two terms that vanish with time if errors and v are "
+    "bounded.",
     good_for="The squared noise is not averaged away: in the time average v is too large by its mean.",
     source="ours",
     example=lambda: instance(
@@ -212,9 +215,9 @@ FLOOR = Theorem(
         ),
         Hypothesis("large", le(largest_grad, sp.Abs(constant_grads[l])), "l has a large gradient"),
     ),
-    words="For gradients that do not change, and errors that stay bounded, v at every coordinate of a chunk is at "
-    "least the square of this: the size of the largest gradient of the chunk times {growth}, less the bound of the "
-    "total error times {loss}, where that is positive.",
+    words="For gradients that do not change, errors that stay bounded and a v that starts at zero, v at every "
+    "coordinate of a chunk is at least the square of this: the size of the largest gradient of the chunk "
+    "times {growth}, less the bound of the total error times {loss}, where that is positive.",
     numbers={"growth": 1 - beta2 ** (t + 1), "loss": (1 - beta2) * (2 - beta2**t)},
     good_for="Where a gradient is small beside the largest of its chunk v becomes far too large; 1-bit Adam freezes "
     "v before it compresses.",

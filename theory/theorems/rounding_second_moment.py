@@ -126,6 +126,7 @@ THEOREM = Theorem(
     coq_imports=("Rounding",),
     remarks="The coefficient is applied to the square. Applied to g before the second multiplication the count is "
     "the same; what that product loses to underflow is multiplied by g, which the factor max(1, size of g) covers. "
+    "Not covered: the root of the coefficient applied to g before it is squared, and the lerp of v and the square. "
     "The model has no largest number, so no overflow is assumed: neither the inputs nor what is computed on the way "
     "may overflow.",
 )

@@ -250,13 +250,13 @@ second_error, second_slip, root_error = sp.symbols("second_error second_slip roo
 
 
 def root_example() -> Example:
-    """v = 0, known to within 1e-12: its root may be 1e-6."""
+    """v = 0, known to within 2^-40: its root may be 2^-20."""
     return Example(
-        "v = 0, known to within 1e-12",
-        1e-6,
+        "v = 0, known to within 2^-40",
+        2.0**-20,
         {
-            "second": 0.0, "second_used": 1e-12, "second_error": 0.0, "second_slip": 1e-12, "root_used": 1e-6,
-            "root_error": 0.0,
+            "second": 0.0, "second_used": 2.0**-40, "second_error": 0.0, "second_slip": 2.0**-40,
+            "root_used": 2.0**-20, "root_error": 0.0,
         },
     )  # fmt: skip
 

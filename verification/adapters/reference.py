@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 import reference
-from verification.protocol import EXTENSIONS, Array, Hyper, Scale, Snapshot
+from verification.protocol import EXTENSIONS, Array, Scale, Snapshot
 
 
 class ReferenceCollective:
@@ -48,19 +48,23 @@ class ReferenceCollectiveBlocks(ReferenceCollective):
 class ReferenceOptimizer:
     """``reference.OneBitAdam``."""
 
-    extensions = EXTENSIONS
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS
 
-    optimizer: reference.OneBitAdam
+    optimizer: reference.Optimizer
     state: reference.State
 
-    def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
-        self.optimizer = reference.OneBitAdam(**vars(hyper))
+    def made(self, hyper: Any) -> reference.Optimizer:
+        """The optimizer of a run."""
+        return reference.OneBitAdam(**vars(hyper))
+
+    def start(self, params_D: Array, n_workers: int, hyper: Any) -> None:
+        self.hyper, self.optimizer = hyper, self.made(hyper)
         self.state = self.optimizer.init(params_D, n_workers)
 
     def step(self, grads_ND: Array) -> None:
         self.state = self.optimizer.step(self.state, grads_ND)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Any:
         s = self.state
         params_ND = np.tile(s.params, (s.n_workers, 1))  # the reference keeps one copy for all workers
         return Snapshot(params_ND, s.momentum, s.variance, s.worker_errors, s.server_error, s.step)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from verification.independent.collectives import Vectorised
+from verification.independent.lamb import Lamb
 from verification.independent.optimizers import Eager
+from verification.independent.zero_one import ZeroOne
 from verification.protocol import Traits
+
+CORRECT = {"one_bit_adam": Eager, "zero_one_adam": ZeroOne, "one_bit_lamb": Lamb}
+"""Algorithm -> a correct optimizer that takes any dtype and chunks."""
 
 
 @cache
@@ -25,4 +30,6 @@ def correct_class(level: str, traits: Traits) -> type | None:
         about = {"scale": traits.scale or "l2", "scale_block": traits.scale_block}
         return type("Correct", (Vectorised,), {**attributes, **about})
     arithmetic = type("Arithmetic", (Vectorised,), {"dtype": traits.dtype})
-    return type("Correct", (Eager,), {**attributes, "collective": arithmetic, "scale": traits.scale})
+    policies = {name: getattr(traits, name) for name in ("refresh_policy", "meeting_policy")}
+    about = {**attributes, **policies, "collective": arithmetic, "scale": traits.scale}
+    return type("Correct", (CORRECT[traits.algorithm],), about)

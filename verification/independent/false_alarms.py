@@ -34,20 +34,27 @@ class Alarm:
 
 def correct_classes() -> tuple[type, ...]:
     """The independent implementations and ours; those in torch only where torch is installed."""
-    from verification.adapters.reference import (  # noqa: PLC0415 - heavy
+    from verification.adapters.lamb import ReferenceOneBitLamb  # noqa: PLC0415 - heavy
+    from verification.adapters.reference import (  # noqa: PLC0415
         ReferenceCollective,
         ReferenceCollectiveL1,
         ReferenceOptimizer,
     )
+    from verification.adapters.zero_one import ReferenceZeroOneAdam  # noqa: PLC0415
     from verification.independent.collectives import COLLECTIVES  # noqa: PLC0415
     from verification.independent.declared import DECLARED  # noqa: PLC0415
+    from verification.independent.lamb import LAMBS  # noqa: PLC0415
     from verification.independent.lazy import LAZY  # noqa: PLC0415
     from verification.independent.optimizers import OPTIMIZERS  # noqa: PLC0415
+    from verification.independent.zero_one import ZERO_ONES  # noqa: PLC0415
     from verification.mutants.base_collective import BaseCollective  # noqa: PLC0415
+    from verification.mutants.base_lamb import BaseLamb  # noqa: PLC0415
     from verification.mutants.base_optimizer import BaseOptimizer  # noqa: PLC0415
+    from verification.mutants.base_zero_one import BaseZeroOne  # noqa: PLC0415
 
-    ours = (ReferenceCollective, ReferenceCollectiveL1, ReferenceOptimizer, BaseCollective, BaseOptimizer)
-    found = (*ours, *COLLECTIVES, *OPTIMIZERS, *LAZY, *DECLARED)
+    ours = (ReferenceCollective, ReferenceCollectiveL1, ReferenceOptimizer, ReferenceZeroOneAdam, ReferenceOneBitLamb)
+    bases = (BaseCollective, BaseOptimizer, BaseZeroOne, BaseLamb)
+    found = (*ours, *bases, *COLLECTIVES, *OPTIMIZERS, *LAZY, *DECLARED, *ZERO_ONES, *LAMBS)
     try:
         from verification.independent.with_torch import TORCH  # noqa: PLC0415
     except ImportError:

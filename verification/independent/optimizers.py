@@ -100,11 +100,7 @@ class Eager:
     def compress(self, grads_ND: Array) -> None:
         """A step of the compression stage, on the live coordinates alone."""
         h, live = self.h, self.v > 0
-        inputs_ND = self.inputs(grads_ND)
-        self.m, new_e, new_E = np.zeros_like(self.m), np.zeros_like(self.e), np.zeros_like(self.E)
-        if live.any():
-            self.exchange(inputs_ND, live, new_e, new_E)
-        self.e, self.E = new_e, new_E
+        self.average(self.inputs(grads_ND), live)
         b1, b2 = self.corrections(h.freeze_step) if h.bias_correction else (1.0, 1.0)
         if h.compress == "update" or h.frozen_dtype == "bfloat16":
             update = self.m if h.compress == "update" else self.preconditioned(self.m)
@@ -112,6 +108,13 @@ class Eager:
         else:
             moved = self.moved(self.x, self.m, np.where(live, self.v, 1), b1, b2)
         self.x = np.where(live, moved, self.x)
+
+    def average(self, inputs_ND: Array, live: Array) -> None:
+        """m and the errors after a round."""
+        self.m, new_e, new_E = np.zeros_like(self.m), np.zeros_like(self.e), np.zeros_like(self.E)
+        if live.any():
+            self.exchange(inputs_ND, live, new_e, new_E)
+        self.e, self.E = new_e, new_E
 
     def along(self, x: Array, update: Array, b1: float) -> Array:
         """x - lr (update/b1 + lambda x)."""
@@ -215,6 +218,13 @@ class Reciprocal(Eager):
             return super().inputs(grads_ND)
         weighted_ND = np.float32(1 - self.h.beta1) * grads_ND  # the weight first, then P
         return np.float32(self.h.beta1) * self.m + self.preconditioned(weighted_ND)
+
+    def average(self, inputs_ND: Array, live: Array) -> None:
+        """m and the errors after a round."""
+        self.m, new_e, new_E = np.zeros_like(self.m), np.zeros_like(self.e), np.zeros_like(self.E)
+        if live.any():
+            self.exchange(inputs_ND, live, new_e, new_E)
+        self.e, self.E = new_e, new_E
 
     def along(self, x: Array, update: Array, b1: float) -> Array:
         h = self.h

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from verification.mutants.base_collective import BaseCollective
+from verification.mutants.base_lamb import BaseLamb
 from verification.mutants.base_optimizer import BaseOptimizer
+from verification.mutants.base_zero_one import BaseZeroOne
 from verification.mutants.triggers import Trigger
 from verification.protocol import Array
 
@@ -17,8 +19,13 @@ ELEMENTWISE = {
     *("mean_gradient", "next_momentum", "next_variance", "denominator", "decay", "local_momentum", "applied", "live"),
     *("worker_input", "worker_bits", "worker_signs", "worker_message", "worker_error"),
     *("server_input", "server_output", "server_error"),
+    *("own_gradient", "summed", "walked", "preconditioned", "led_to", "momenta_after", "left_over"),
+    *("next_trust_mean", "applied_trust", "layer_scales", "rebuilt", "next_fresh_variance", "next_ratio"),
 }
 """Decisions whose result has one number an element, so that a bug can be kept to some elements."""
+
+BASES = (BaseOptimizer, BaseZeroOne, BaseLamb, BaseCollective)
+"""The correct classes that bugs change."""
 
 TINY = 1e-20
 """A v below this is tiny."""
@@ -49,6 +56,7 @@ class WatchedOptimizer(BaseOptimizer):
         facts = {"n": self.n, "dim": v_D.size, "t": getattr(self, "t", 0), "hyper": self.hyper, "starts": self.begun}
         facts |= {"other_n": self.other_n, "strided": self.strided, "misaligned": self.misaligned, "calls": 0}
         facts |= {"dead": (v_D == 0) & frozen, "tiny": (v_D > 0) & (v_D < TINY), "unseen": self.unseen}
+        facts |= {"round": facts["t"] - getattr(self, "met", facts["t"])}
         return SimpleNamespace(**facts, **self.history, largest=self.largest)
 
     def step(self, grads_ND):
@@ -108,7 +116,8 @@ def conditional(bug: type, trigger: Trigger, level: str) -> type:
     if level == "optimizer" and issubclass(bug, BaseCollective):
         collective = conditional(bug, trigger, "collective")
         return type(bug.__name__, (WatchedOptimizer,), {"collective": collective, "__doc__": bug.__doc__})
-    base, watched = (BaseOptimizer, WatchedOptimizer) if level == "optimizer" else (BaseCollective, WatchedCollective)
+    base = next(one for one in bug.__mro__ if one in BASES)
+    watched = WatchedOptimizer if level == "optimizer" else WatchedCollective
     namespace: dict[str, Any] = {"__doc__": bug.__doc__}
     for owner in bug.__mro__[: bug.__mro__.index(base)]:
         for name, wrong in vars(owner).items():

@@ -11,10 +11,18 @@ from types import ModuleType
 
 from onebit_modules import Broken, each_module
 from verification import mutants
+from verification.algorithms import ALGORITHMS
 from verification.mutants.base_collective import BaseCollective
+from verification.mutants.base_lamb import BaseLamb
 from verification.mutants.base_optimizer import BaseOptimizer
+from verification.mutants.base_zero_one import BaseZeroOne
+from verification.mutants.triggers import Trigger
+from verification.protocol import Traits
 
-NOT_FAMILIES = {"base_collective", "base_optimizer", "conditional", "families", "score", "triggers"}
+NOT_FAMILIES = {
+    *("base_collective", "base_lamb", "base_optimizer", "base_zero_one"),
+    *("conditional", "families", "score", "triggers"),
+}
 
 ONLY_ALWAYS = {
     "signs.ServerZeroIsMinus": "an exact tie at the server needs a run without rounding",
@@ -45,6 +53,16 @@ class Bug:
         """Whether it is tried without a trigger alone."""
         return self.id in ONLY_ALWAYS
 
+    @property
+    def algorithm(self) -> str:
+        """Of the implementation that it is injected into."""
+        return Traits.of(self.base("optimizer")).algorithm
+
+    def knows(self, trigger: Trigger) -> bool:
+        """Whether its algorithm has the hyper-parameters that a trigger asks for."""
+        asked = set(trigger.recipe) & {name for one in ALGORITHMS.values() for name in one.levels}
+        return asked <= set(ALGORITHMS[self.algorithm].levels)
+
     def suits(self, level: str) -> bool:
         """Whether it can be injected at this level; a fault of the collective can be injected into an optimizer."""
         if issubclass(self.under_test, BaseOptimizer):
@@ -55,7 +73,7 @@ class Bug:
     def base(self, level: str) -> type:
         """The correct class that it changes at this level."""
         if level == "optimizer":
-            return BaseOptimizer
+            return next((one for one in (BaseZeroOne, BaseLamb) if issubclass(self.under_test, one)), BaseOptimizer)
         if self.under_test.scale_block is not None:
             return BaseCollectiveBlocks
         return BaseCollectiveL1 if self.under_test.scale == "l1" else BaseCollective

@@ -30,6 +30,9 @@ from verification.search.runs import DISTURBANCES, check, follow
 WITNESSES = 24
 """Random cases made for its trigger on which a mutant may show that it differs from the correct class."""
 
+DRAWS = 2000
+"""Rows drawn for each witness: some are not allowed, and where all of them are not, no case has such levels."""
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -71,6 +74,11 @@ class Row:
     killed_by: dict[str, str]
     cases: int = 0
 
+    @property
+    def lives(self) -> bool:
+        """Whether it is a fault that was not found."""
+        return self.differs and not self.killed_by
+
 
 @cache
 def triggers(split: str) -> tuple[Trigger, ...]:
@@ -88,20 +96,21 @@ def population(split: str) -> tuple[Mutant, ...]:
         for bug in all_bugs()
         for trigger in triggers(split)
         for level in trigger.levels
-        if bug.suits(level) and (not bug.only_always or trigger.name == "always")
+        if bug.suits(level) and bug.knows(trigger) and (not bug.only_always or trigger.name == "always")
     )
 
 
-def sample(split: str, count: int, seed: int, only: Collection[str] = ()) -> list[Mutant]:
+def sample(split: str, count: int, seed: int, only: Collection[str] = (), algorithm: str | None = None) -> list[Mutant]:
     """``count`` mutants at random, half of them with one trigger and half with a pair, and as many of every bug.
 
-    With ``only`` those of these bugs (``families.named``), and first each of them without a condition.
+    With ``only`` those of these bugs (``families.named``), and first each of them without a condition; with
+    ``algorithm`` those of implementations of this one.
     """
     rng = np.random.default_rng(seed)
-    everything = population(split)
+    everything = [one for one in population(split) if algorithm in (None, one.bug.algorithm)]
     chosen: list[Mutant] = []
     if only:
-        bugs = named(only)
+        bugs = [bug for bug in named(only) if algorithm in (None, bug.algorithm)]
         chosen = [Mutant(bug, ALWAYS, level) for bug in bugs for level in ALWAYS.levels if bug.suits(level)]
         everything = [mutant for mutant in everything if mutant.bug in bugs and mutant.trigger is not ALWAYS]
     count = min(count, len(chosen) + len(everything))
@@ -112,6 +121,19 @@ def sample(split: str, count: int, seed: int, only: Collection[str] = ()) -> lis
     while len(chosen) < count:
         chosen += [groups[keys[at]][rng.integers(len(groups[keys[at]]))] for at in rng.permutation(len(keys))]
     return chosen[:count]
+
+
+def sample_size(split: str, count: int | None, seed: int, only: Collection[str], algorithm: str | None) -> int:
+    """How many mutants a sample has; by default 200, with ``only`` five of every bug.
+
+    Raises:
+        ValueError: there are none; one sentence.
+    """
+    wanted = count or (5 * len(named(only)) if only else 200)
+    found = len(sample(split, wanted, seed, only, algorithm))
+    if not found:
+        raise ValueError(f"{algorithm} has none of the faults {', '.join(only)}")
+    return found
 
 
 def wilson(hits: int, trials: int, z: float = 1.96) -> tuple[float, float]:
@@ -170,12 +192,14 @@ def witnessed(mutant: Mutant) -> bool:
     salt = int.from_bytes(hashlib.sha256(mutant.trigger.name.encode()).digest()[:4], "big")
     for k in range(WITNESSES):
         rng = np.random.default_rng([salt, k])
-        while True:
+        for _ in range(DRAWS):
             row = {name: levels[rng.integers(len(levels))] for name, levels in plan.space.features.items()}
             row |= {"size": ((8, 40), (2, 7), (41, 256), (257, 1024))[rng.integers(4)]}
             row |= {name: some[rng.integers(len(some))] for name, some in mutant.trigger.recipe.items() if name in row}
             if plan.space.allows(row):
                 break
+        else:
+            return False  # its triggers ask for levels that are not combined
         if _different(one, other, plan.case(row, 10**8 + salt + k)):
             return True
     return False
@@ -221,20 +245,28 @@ def _meets(level: Any, wanted: Any) -> bool:
     return level == wanted
 
 
-def _rows(split: str, count: int, seed: int, only: Collection[str], profile: str, part: slice) -> list[Row]:
-    return [row_of(mutant, profile) for mutant in sample(split, count, seed, only)[part]]
+def _rows(chosen: tuple[Any, ...], profile: str, part: slice) -> list[Row]:
+    return [row_of(mutant, profile) for mutant in sample(*chosen)[part]]
 
 
 def campaign(
-    split: str, count: int, seed: int, only: Collection[str] = (), *, profile: str = "quick", jobs: int = -1
+    split: str,
+    count: int,
+    seed: int,
+    only: Collection[str] = (),
+    algorithm: str | None = None,
+    *,
+    profile: str = "quick",
+    jobs: int = -1,
 ) -> Iterator[Row]:
     """Rows of a sample as they are finished."""
+    chosen = (split, count, seed, only, algorithm)
     if jobs == 1:
-        yield from (row_of(mutant, profile) for mutant in sample(split, count, seed, only))
+        yield from (row_of(mutant, profile) for mutant in sample(*chosen))
         return
     parts = [slice(first, first + 4) for first in range(0, count, 4)]
     run: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for rows in run(delayed(_rows)(split, count, seed, only, profile, part) for part in parts):
+    for rows in run(delayed(_rows)(chosen, profile, part) for part in parts):
         yield from rows
 
 

@@ -39,6 +39,7 @@ BOTH = ("optimizer", "collective")
 SAVED = ("reload", "reload used", "resize", "resize twice")
 DEAD = ("some", "some with a later gradient")
 SMALL = ((8, 40), (41, 256))
+LOCAL = {"local_doubling": (1, 3), "local_limit": (2, 5, 16), "compressed": ((5, 12), (60, 70))}
 
 
 def of_size(dim: int) -> tuple[tuple[int, int], ...]:
@@ -90,6 +91,13 @@ DEVELOPMENT: tuple[Trigger, ...] = (
     Trigger("with eps = 0", lambda now: now.hyper.eps == 0, {"eps": (0.0,)}),
     Trigger("started again on other workers", lambda now: now.other_n, {"begin": ("used",)}),
     Trigger("where v is tiny", lambda now: now.tiny.any(), {"dead": ("nearly",)}, lambda now: now.tiny),
+    Trigger("where a round is longer than a step", lambda now: now.round > 1, LOCAL),
+    Trigger(
+        "from the second long round on",
+        lambda now: now.round > 1 and now.t > now.hyper.freeze_step + 6,
+        {**LOCAL, "compressed": ((60, 70),)},
+    ),
+    Trigger("with several layers", lambda now: len(now.hyper.layers) > 1, {"layers": ("several", "many")}),
     Trigger("on misaligned inputs", lambda now: now.misaligned, {"layout": ("misaligned", "padded")}, levels=BOTH),
 )
 
@@ -182,6 +190,15 @@ HELD_OUT: tuple[Trigger, ...] = (
     Trigger("with beta2 = 0", lambda now: now.hyper.beta2 == 0, {"beta2": (0.0,)}),
     Trigger("from the third load on", lambda now: now.loads > 2, {"checkpoint": ("reload often",)}),
     Trigger("on inputs with strides", lambda now: now.strided, {"layout": ("interleaved", "reversed")}, levels=BOTH),
+    Trigger("in rounds of three steps and more", lambda now: now.round >= 3, {**LOCAL, "local_limit": (5, 16)}),
+    Trigger("where T_v doubles", lambda now: now.hyper.variance_doubling in (1, 2), {"variance_doubling": (1, 2)}),
+    Trigger("with two layers", lambda now: len(now.hyper.layers) == 2, {"layers": ("two",)}),
+    Trigger(
+        "in the second layer",
+        lambda now: len(now.hyper.layers) > 1,
+        {"layers": ("two", "several")},
+        lambda now: np.repeat(np.arange(len(now.hyper.layers)), now.hyper.layers) == 1,
+    ),
     elements("from element 4096 on", 4097, (4097, 5000), lambda now: np.arange(now.dim) >= 4096),
     elements("at the first element", 1, (8, 40), lambda now: np.arange(now.dim) == 0),
     elements("at the middle element", 1, (8, 40), lambda now: np.arange(now.dim) == now.dim // 2),

@@ -9,7 +9,7 @@ either choice and is checked at every element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,14 +21,13 @@ from theory import rounding
 from verification.protocol import Array, Scale, Traits
 from verification.relation.advice import advice
 from verification.relation.claims import near, number
-from verification.relation.finding import Finding, NotJudged, explained
+from verification.relation.finding import Finding, NotJudged, explained, judge
 from verification.relation.parts import Parts
 from verification.relation.tolerances import (
     combined,
     conservation_tolerance,
     message_tolerance,
-    reduction_depth,
-    sum_tolerance,
+    scale_of,
     wide_slack,
 )
 
@@ -42,24 +41,9 @@ CLAUSES = (
     "one_bit",
     "server_bits",
     "server_scale",
+    "no_server_error",
     "dead",
 )
-
-
-def judge(relation: object, clauses: Iterable[str], judged: set[str]) -> list[Finding]:
-    """Findings of these clauses, methods of ``relation``; ``judged`` collects those that had something to say.
-
-    A clause whose premise fails is left to that premise's clause.
-    """
-    found: list[Finding] = []
-    with np.errstate(all="ignore"):  # a NaN in the output is a finding, not a warning
-        for name in clauses:
-            try:
-                found += getattr(relation, name)()
-            except NotJudged:
-                continue
-            judged.add(name)
-    return found
 
 
 @dataclass(frozen=True)
@@ -70,13 +54,16 @@ class CompressionRound:
         u_ND: exact u_hat = input + worker error, in float64 (N, D).
         u_tolerance_ND: how far a correct u may be from it.
         server_error_D: delta-bar before.
-        output_D, worker_errors_ND, server_error_after_D: what the implementation returned.
+        output_D, worker_errors_ND, server_error_after_D: what the implementation returned, in units of u.
         live_D: mask of live coordinates [C6].
         scale: "l2" or "l1" [C1].
         scale_block: elements of a block that share a scale [C13]; None: one scale a worker, one a chunk.
         traits: dtype and chunks of the implementation.
-        exact: the inputs are dyadic, so that no operation rounds and every tolerance is zero.
+        exact: the inputs are dyadic, so that no operation of a worker rounds, and none at all where N is a power of
+            two: the tolerances are zero.
         names: what a claim calls the output, the worker errors and the server error after the round.
+        factor_D: what the output that a claim names is times this; a number, or one an element (D,).
+        output_tolerance_D: how far what was received may be from ``output_D``, where it is not reported itself.
     """
 
     u_ND: Floats
@@ -91,6 +78,8 @@ class CompressionRound:
     scale_block: int | None = None
     exact: bool = False
     names: tuple[str, str, str] = ("output_D", "new_worker_errors_ND", "new_server_error_D")
+    factor_D: Any = 1.0
+    output_tolerance_D: Any = 0.0
 
     @cached_property
     def worker_parts(self) -> Parts:
@@ -170,7 +159,7 @@ class CompressionRound:
         """What does not hold; ``judged`` collects the clauses that had something to say."""
         found = judge(self, CLAUSES, set() if judged is None else judged)
         holds = lambda scale, traits: not judge(replace(self, scale=scale, traits=traits), CLAUSES, set())  # noqa: E731
-        told = advice(self.scale, self.traits, holds) if found else ""
+        told = advice(self.scale, self.traits, holds) if found else ()
         outputs = (self.output_D, self.worker_errors_ND, self.server_error_after_D)
         return list(explained(found, dict(zip(self.names, outputs, strict=True)), told))
 
@@ -232,7 +221,7 @@ class CompressionRound:
                 self.server_error_D,
                 operations=len(self.u_ND) + 4,
             )
-            tolerance_D += self.traits.lost(2 * len(self.u_ND) + 6)
+            tolerance_D += self.traits.lost(2 * len(self.u_ND) + 6) + self.output_tolerance_D
         wrong_D = ~(np.abs(arrived_D - expected_D) <= tolerance_D) & self.live_D
         for k in np.flatnonzero(wrong_D)[:1]:
             yield Finding(
@@ -243,22 +232,45 @@ class CompressionRound:
                 self._conservation_claim(k, tolerance_D[k]),
             )
 
+    def no_server_error(self) -> Iterator[Finding]:
+        """Where the server compresses nothing it keeps no error: then L1 says what the output must be."""
+        self._need(not self.traits.has_server_error)
+        for k in np.flatnonzero(self.server_error_after_D)[:1]:
+            message = f"has_server_error = False is declared, but the server error at element {k} is "
+            claim = f"not {self.names[2]}.any()"
+            yield Finding("L1", "no_server_error", f"{message}{self.server_error_after_D[k]:.9g}", claim)
+
     def one_bit(self) -> Iterator[Finding]:
-        """abs(output) is one constant on the live part of a chunk, or of a block of it [L5]."""
+        """abs(output) is one constant on the live part of a chunk, or of a block of it [L5].
+
+        Where the factor is another one than at the part's first element, to within the tolerances of both; where it is
+        the same as one element before, exactly.
+        """
         self._need(self.traits.has_server_error and self.live_D.any())
         parts, sizes_D = self.server_parts, np.abs(self.output_D)
-        first_D = parts.spread(sizes_D[parts.live_L[parts.starts_K]])
-        wrong_D = ~(sizes_D == first_D) & self.live_D
-        for at in np.flatnonzero(wrong_D)[:1]:
-            part = int(np.searchsorted(parts.live_L[parts.starts_K], at, side="right")) - 1
-            first = parts.live_L[parts.starts_K[part]]
-            yield Finding(
-                "L5",
-                "one_bit",
-                f"{self._named(part)} is not one magnitude: |output| is {sizes_D[first]:.9g} at element {first}"
-                + (f" and {sizes_D[at]:.9g} at element {at}" if at != first else ""),
-                f"abs({self.names[0]}[{at}]) == abs({self.names[0]}[{first}])",
-            )
+        factor_D, slack_D = (
+            np.broadcast_to(array, sizes_D.shape) for array in (self.factor_D, self.output_tolerance_D)
+        )
+        firsts_L = np.repeat(parts.live_L[parts.starts_K], parts.lengths_K)
+        lasts_L = np.maximum(np.r_[parts.live_L[:1], parts.live_L[:-1]], firsts_L)
+        for others_L in (firsts_L, lasts_L):
+            same_L = factor_D[parts.live_L] == factor_D[others_L]
+            slack_L = np.where(same_L, 0.0, slack_D[parts.live_L] + slack_D[others_L])
+            wrong_L = ~(np.abs(sizes_D[parts.live_L] - sizes_D[others_L]) <= slack_L)
+            for at in np.flatnonzero(wrong_L)[:1]:
+                k, first, slack = int(parts.live_L[at]), int(others_L[at]), slack_L[at]
+                part = int(np.searchsorted(parts.starts_K, at, side="right")) - 1
+                claim = f"abs({self.names[0]}[{k}]) == abs({self.names[0]}[{first}])"
+                if slack:
+                    claim = near(f"abs({self._received(k)}) - abs({self._received(first)})", 0, slack)
+                yield Finding(
+                    "L5",
+                    "one_bit",
+                    f"{self._named(part)} is not one magnitude: |output| is {sizes_D[first]:.9g} at element {first}"
+                    + (f" and {sizes_D[k]:.9g} at element {k}" if k != first else ""),
+                    claim,
+                )
+                return
 
     def server_bits(self) -> Iterator[Finding]:
         """The server's bit is (w >= 0) wherever rounding can't change that [C2]."""
@@ -275,15 +287,17 @@ class CompressionRound:
         """S_j is the scale of w over the live part of chunk j, or of a block of it [C1, C3, C13]."""
         self._need(self.traits.has_server_error and self.live_D.any() and self.one_bit_workers)
         parts, (w_D, w_tolerance_D) = self.server_parts, self.server_input
-        sent_K = np.abs(self.output_D[parts.live_L[parts.starts_K]])
+        firsts_K = parts.live_L[parts.starts_K]
+        sent_K = np.abs(self.output_D[firsts_K])
         exact_K, tolerance_K = self._scales_of(parts, w_D, w_tolerance_D, exact=self.exact_at_server)
+        tolerance_K = tolerance_K + np.broadcast_to(self.output_tolerance_D, w_D.shape)[firsts_K]
         for k in np.flatnonzero(~(np.abs(sent_K - exact_K) <= tolerance_K))[:1]:
             yield Finding(
                 "C1",
                 "server_scale",
                 f"{self._named(k)} has the scale {sent_K[k]:.9g}; the {self.scale} scale of its w is "
                 f"{exact_K[k]:.9g}, tolerance {tolerance_K[k]:.2g}",
-                near(f"abs({self.names[0]}.item({parts.live_L[parts.starts_K[k]]}))", exact_K[k], tolerance_K[k]),
+                near(f"abs({self._received(int(firsts_K[k]))})", exact_K[k], tolerance_K[k]),
             )
 
     def dead(self) -> Iterator[Finding]:
@@ -303,6 +317,11 @@ class CompressionRound:
         error = f"{self.names[1]}.item({i}, {k})"
         return f"{number(self.u_ND[i, k], self.u_tolerance_ND[i, k] / 64)} - {error}"
 
+    def _received(self, k: int) -> str:
+        """What everyone received for element k, in a claim."""
+        factor = float(np.broadcast_to(self.factor_D, self.output_D.shape)[k])
+        return f"{self.names[0]}.item({k})" if factor == 1 else f"{number(factor)} * {self.names[0]}.item({k})"
+
     def _scale_claim(self, i: int, part: slice, exact: Any, tolerance: Any) -> str:
         """The message at the element of a part that tells most of the scale."""
         live = part.start + np.flatnonzero(self.live_D[part])
@@ -311,10 +330,10 @@ class CompressionRound:
 
     def _conservation_claim(self, k: int, tolerance: Any) -> str:
         """Output and new errors at element k are the mean input and the old errors."""
-        output, errors, error = self.names
+        _, errors, error = self.names
         mean = f"{errors}.item(0, {k})" if len(self.u_ND) == 1 else f"{errors}[:, {k}].mean(dtype=float)"
         total = self.u_ND[:, k].mean() + self.server_error_D[k]
-        return near(f"{output}.item({k}) + {error}.item({k}) + {mean}", total, tolerance)
+        return near(f"{self._received(k)} + {error}.item({k}) + {mean}", total, tolerance)
 
     @cached_property
     def _wrong_bits_ND(self) -> NDArray[np.bool_]:
@@ -324,8 +343,9 @@ class CompressionRound:
 
     @cached_property
     def exact_at_server(self) -> bool:
-        """Nothing rounds at the server either: it was made for the right messages."""
-        return self.exact and not self._wrong_bits_ND.any() and not self._wrong_scales_NK.any()
+        """Nothing rounds at the server either: N is a power of two, and it was made for the right messages."""
+        n = len(self.u_ND)
+        return self.exact and n & (n - 1) == 0 and not self._wrong_bits_ND.any() and not self._wrong_scales_NK.any()
 
     @cached_property
     def _worker_scales(self) -> tuple[Floats, Floats]:
@@ -362,39 +382,8 @@ class CompressionRound:
         return exact_XK, tolerance_XK
 
     def _scale_of(self, u: Floats, u_tolerance: Floats, *, exact: bool) -> tuple[Floats, Floats]:
-        """The scale over the last axis and its tolerance, that of our own float64 arithmetic included."""
+        """The scale over the last axis and its tolerance."""
         if exact:
             scale = np.abs(u).mean(axis=-1) if self.scale == "l1" else np.sqrt((u**2).mean(axis=-1))
             return scale, np.zeros_like(scale)
-        largest = np.abs(u).max(axis=-1, keepdims=True)
-        unit = np.where(largest > 0, largest, 1.0)  # so that our own squares neither overflow nor vanish
-        ratio = np.abs(u / unit)
-        scale = (ratio.mean(axis=-1) if self.scale == "l1" else np.sqrt((ratio**2).mean(axis=-1))) * unit[..., 0]
-        dtype, depth = self.traits.dtype, reduction_depth(u.shape[-1])
-        tolerance = rounding.scale_tolerance(u, self.scale, dtype, depth, accumulator=dtype, u_tolerance=u_tolerance)
-        # four roundings more of our own: the division by the unit and the product with it, per element and in the mean
-        own = rounding.gamma(u.shape[-1] + 8, "float64") * scale + rounding.smallest_subnormal("float64")
-        lost = self.traits.lost(4)  # by the mean of magnitudes or of squares, whose root it reaches as in T11c
-        if self.scale == "l2":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                lost = np.fmin(lost**0.5, lost / scale)
-        return scale, tolerance + own + lost
-
-
-def collective_round(
-    traits: Traits, inputs: tuple[Array, Array, Array], outputs: tuple[Array, Array, Array], *, exact: bool = False
-) -> CompressionRound:
-    """The relation for a collective: u = buffer + error is rounded at most once, so its sign is never in doubt."""
-    buffers_ND, worker_errors_ND, server_error_D = inputs
-    u_ND = buffers_ND.astype(np.float64) + worker_errors_ND
-    return CompressionRound(
-        u_ND,
-        sum_tolerance(buffers_ND, worker_errors_ND, u_ND, traits.dtype) + traits.lost(3),
-        server_error_D,
-        *outputs,
-        live_D=np.ones(server_error_D.size, np.bool_),
-        scale=traits.scale or "l2",
-        scale_block=traits.scale_block,
-        traits=traits,
-        exact=exact,
-    )
+        return scale_of(u, u_tolerance, self.scale, self.traits)

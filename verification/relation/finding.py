@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from verification.protocol import Array
+from verification.relation.advice import Hint
 
 SPEAKS_OF_NONE = re.compile(r"\b(nan|inf)\b")
 """A message with a number that is none."""
@@ -25,6 +27,7 @@ class Finding:
         claim: what must be true, as Python (``claims.py``); empty where that takes more than an expression.
         place: the operation or call, from 0, after which it was found; None: at the end of the run.
         event: for what is seen at the end alone: what makes the run end elsewhere (``runs.py``).
+        hints: declarations with which nothing is found in this step.
     """
 
     law: str
@@ -33,6 +36,7 @@ class Finding:
     claim: str = ""
     place: int | None = None
     event: str = ""
+    hints: tuple[Hint, ...] = ()
 
 
 def not_finite(arrays: Mapping[str, Array]) -> dict[str, str]:
@@ -44,15 +48,35 @@ def not_finite(arrays: Mapping[str, Array]) -> dict[str, str]:
     return found
 
 
-def explained(findings: Iterable[Finding], arrays: Mapping[str, Array], advice: str) -> Iterator[Finding]:
-    """Findings with advice; where one speaks of NaN or Inf, it says which of ``arrays`` hold it, and claims none."""
+def explained(findings: Iterable[Finding], arrays: Mapping[str, Array], hints: tuple[Hint, ...]) -> Iterator[Finding]:
+    """Findings with hints; where one speaks of NaN or Inf, it says which of ``arrays`` hold it, and claims none."""
     where = not_finite(arrays)
     for one in findings:
         message, claim = one.message, one.claim
         if where and SPEAKS_OF_NONE.search(message):
             message = f"{message}; {', '.join(where.values())}"
             claim = claim and " and ".join(f"np.isfinite({name}).all()" for name in where)
-        yield replace(one, message=f"{message}{advice}", claim=claim)
+        yield replace(one, message=message, claim=claim, hints=hints)
+
+
+LONGEST_SAID = 200
+"""So many characters of an exception's message are shown."""
+
+
+def said(error: BaseException) -> str:
+    """The first line of an exception's message, if long its beginning; an exception may fail to say it."""
+    try:
+        line = (str(error).splitlines() or [""])[0]
+    except BaseException as other:
+        if of_the_user(other):
+            raise
+        return "(its message can't be read)"
+    return line if len(line) <= LONGEST_SAID else f"{line[:LONGEST_SAID]}..."
+
+
+def of_the_user(error: BaseException) -> bool:
+    """Whether this is Ctrl-C: not where SIGINT is ignored, as in the process that ``onebit verify`` starts."""
+    return isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
 
 class AdapterError(Exception):
@@ -73,3 +97,19 @@ class Unsupported(Exception):  # noqa: N818 - it is a verdict
 
 class NotJudged(Exception):  # noqa: N818 - it is a verdict
     """A clause has nothing to say here: the step is of another stage, or what the clause starts from is broken."""
+
+
+def judge(relation: object, clauses: Iterable[str], judged: set[str]) -> list[Finding]:
+    """Findings of these clauses, methods of ``relation``; ``judged`` collects those that had something to say.
+
+    A clause whose premise fails is left to that premise's clause.
+    """
+    found: list[Finding] = []
+    with np.errstate(all="ignore"):  # a NaN in the output is a finding, not a warning
+        for name in clauses:
+            try:
+                found += getattr(relation, name)()
+            except NotJudged:
+                continue
+            judged.add(name)
+    return found

@@ -33,6 +33,7 @@ class Preconditioner:
         frozen_dtype: "bfloat16": P is rounded to it, once [C14].
         dtype: the arithmetic of the implementation.
         correction: in which it forms b2.
+        variance_tolerance_D: how far the v that it takes may be from this one, as where it is raised to a floor [C7].
     """
 
     variance_D: Floats
@@ -42,6 +43,7 @@ class Preconditioner:
     frozen_dtype: str
     dtype: str
     correction: str = "float64"
+    variance_tolerance_D: Any = 0.0
 
     @cached_property
     def _plain(self) -> tuple[Floats, dict[str, Any]]:
@@ -50,7 +52,8 @@ class Preconditioner:
         error = (
             0.0 if self.frozen_at is None else rounding.correction_error(self.beta2, self.frozen_at, self.correction)
         )
-        about = {"variance": self.variance_D, "eps": self.eps, "b2": correction, "b2_error": error, "wobble": 0}
+        about = {"variance": self.variance_D, "eps": self.eps, "b2": correction, "b2_error": error}
+        about["wobble"] = self.variance_tolerance_D
         with np.errstate(divide="ignore"):
             return 1 / (np.sqrt(self.variance_D / correction) + self.eps), about
 

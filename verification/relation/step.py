@@ -1,66 +1,31 @@
-"""One optimizer step as a relation between the implementation's own state before and after it.
-
-The oracle starts from the state that the implementation itself reported, so it is re-synchronised at every step and
-rounding never accumulates: trajectories of two correct float32 implementations drift apart, single steps don't.
-"""
+"""One step of 1-bit Adam as a relation: Adam until the freeze, then compression rounds and a frozen variance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from theory import rounding
-from verification.protocol import ARRAYS, Array, PublishedHyper, Scale, Snapshot, Traits
-from verification.relation.advice import advice
-from verification.relation.claims import equal, near
+from verification.relation.claims import near
 from verification.relation.compression import CLAUSES as ROUND_CLAUSES
-from verification.relation.compression import CompressionRound, judge
-from verification.relation.finding import Finding, NotJudged, explained
+from verification.relation.compression import CompressionRound
+from verification.relation.finding import Finding, NotJudged, judge
 from verification.relation.preconditioner import Preconditioner, update_step_tolerance
 from verification.relation.tolerances import combined, floor_bounds
-
-Floats = NDArray[np.float64]
+from verification.relation.transition import Floats, Transition, differs
 
 ALWAYS = ("count", "replicas")
-STAGES = {
-    "skipped": ("skip",),
-    "left out": ("count",),
-    "warm-up": (*ALWAYS, "adam_momentum", "adam_variance", "adam_params", "no_errors_yet", "floor"),
-    "compressed": (*ALWAYS, "frozen"),
-}
-DECLARATIONS = (
-    ("complement", "subtracted", "1 - beta comes from the rounded beta"),
-    ("correction", "float32", "1 - beta^t is formed in float32"),
-)
-SYMBOLS = {"params_ND": "x", "momentum_D": "m", "variance_D": "v"}
-CLAUSES = ("skip", *STAGES["warm-up"], "frozen", *ROUND_CLAUSES, "apply", "dead_params")
-
-
-def same_bits(a: Array, b: Array) -> bool:
-    """Bitwise equality: +0.0 and -0.0 differ, a NaN equals itself."""
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+WARM_UP = (*ALWAYS, "adam_momentum", "adam_variance", "adam_params", "no_errors_yet", "floor")
+CLAUSES = ("skip", *WARM_UP, "frozen", *ROUND_CLAUSES, "apply", "dead_params")
 
 
 @dataclass(frozen=True)
-class StepRelation:
-    """State before, gradients (N, D), state after; ``exact`` makes the tolerances of the compression round zero."""
-
-    before: Snapshot
-    grads_ND: Array
-    after: Snapshot
-    hyper: PublishedHyper
-    traits: Traits
-    exact: bool = False
-
-    @property
-    def t(self) -> int:
-        """Number of this step, from 1."""
-        return self.before.step + 1
+class StepRelation(Transition):
+    """State before, gradients (N, D), state after."""
 
     @property
     def warm_up(self) -> bool:
@@ -71,98 +36,30 @@ class StepRelation:
         """Whether v is frozen after this step; a class that has the warm-up alone never does."""
         return self.t == self.hyper.freeze_step and self.traits.compresses
 
-    @property
-    def finite(self) -> bool:
-        return bool(np.isfinite(self.grads_ND).all())
-
-    def findings(self, judged: set[str] | None = None) -> list[Finding]:
-        """What does not hold; each names the step. ``judged`` collects the clauses that had something to say."""
-        found = self._found(set() if judged is None else judged)
-        arrays = {f"after.{name}": getattr(self.after, name) for name in ARRAYS}
-        said = explained(found, arrays, self._advice() if found else "")
-        return [replace(one, message=f"step {self.t}: {one.message}") for one in said]
-
-    def _found(self, judged: set[str]) -> list[Finding]:
-        found = judge(self, STAGES[self.stage], judged)
-        if self.stage == "compressed":
-            found += judge(self.round, ROUND_CLAUSES, judged)
-            found += judge(self, ("apply", "dead_params"), judged)
-        return found
-
-    @property
-    def stage(self) -> str:
-        """The clauses that apply: a skipped step, one wrongly left out, a warm-up step, or a compressed one."""
-        if not self.finite:
-            return "skipped"
-        return "left out" if self.left_out else "warm-up" if self.warm_up else "compressed"
-
-    @cached_property
-    def left_out(self) -> bool:
-        """Whether the step was not done at all: no number changed, not even its count."""
-        return self.after.step == self.before.step and all(
-            same_bits(getattr(self.before, name), getattr(self.after, name)) for name in ARRAYS
-        )
-
-    def _advice(self) -> str:
-        """What to declare, for each declaration that explains the numbers."""
-        if self.stage in ("skipped", "left out"):
-            return ""
-        told = ""
-        for name, value, what in DECLARATIONS:
-            other = replace(self, traits=replace(self.traits, **{name: value}))
-            if getattr(self.traits, name) != value and not other._found(set()):
-                told += f'; {name} = "{value}" explains it: declare that {what}'
-        if self.stage == "warm-up":
-            return told
-        return told + advice(self.hyper.scale, self.traits, self._holds)
-
-    def _holds(self, scale: Scale, traits: Traits) -> bool:
-        """Whether nothing is found with another scale and other chunks."""
-        return not replace(self, hyper=replace(self.hyper, scale=scale), traits=traits)._found(set())
-
-    def skip(self) -> Iterator[Finding]:
-        """NaN or Inf on any worker: nothing changes, on any worker [C8]."""
-        if self.after.step != self.before.step:
-            message = "a gradient is not finite, but the step was counted"
-            yield Finding("C8", "skip", message, "after.step == before.step")
-        for name in ARRAYS:
-            arrays = getattr(self.before, name), getattr(self.after, name)
-            if not same_bits(*arrays):
-                claim = equal(f"after.{name}", f"before.{name}", *arrays)
-                yield Finding("C8", "skip", f"a gradient is not finite, but {name} changed", claim)
-                return
-
-    def count(self) -> Iterator[Finding]:
-        """Steps count from 1, one at a time."""
-        message, claim = f"the state after it says step {self.after.step}", f"after.step == {self.t}"
-        if self.left_out:
-            message = "it was left out, as if a gradient were not finite: they all are"
-        if self.left_out or self.after.step != self.t:
-            yield Finding("C8", "count", message, claim)
-
-    def replicas(self) -> Iterator[Finding]:
-        """x is bitwise equal on all workers [L6]."""
-        if len(self.after.params_ND) == 1:
-            raise NotJudged
-        rows_ND = self.after.params_ND
-        for i in range(1, len(rows_ND)):
-            if not same_bits(rows_ND[i], rows_ND[0]):
-                k = int(np.argmax(rows_ND[i] != rows_ND[0]))
-                message = f"worker {i} has x[{k}] = {rows_ND[i, k]:.9g}, worker 0 has {rows_ND[0, k]:.9g}"
-                claim = equal(f"after.params_ND[{i}]", "after.params_ND[0]", rows_ND[i], rows_ND[0])
-                yield Finding("L6", "replicas", message, claim)
-                return
+    def applied(self, judged: set[str]) -> list[Finding]:
+        if self.warm_up:
+            return judge(self, WARM_UP, judged)
+        found = judge(self, (*ALWAYS, "frozen"), judged)
+        found += judge(self.round, ROUND_CLAUSES, judged)
+        return found + judge(self, ("apply", "dead_params"), judged)
 
     @cached_property
     def adam(self) -> tuple[rounding.AdamTolerance, rounding.AdamTolerance]:
         """(exact values, tolerances) of an Adam step from the state before along the mean gradient."""
+        x_D = self.before.params_ND[0].astype(np.float64)
+        return self.adam_step(x_D, self.hyper.lr, self.hyper.weight_decay)
+
+    def adam_step(
+        self, x: Floats, lr: float, weight_decay: float
+    ) -> tuple[rounding.AdamTolerance, rounding.AdamTolerance]:
+        """The same from other parameters (D,), and with another rate and decay."""
         h, b = self.hyper, self.before
-        x, m, v = (array.astype(np.float64) for array in (b.params_ND[0], b.momentum_D, b.variance_D))
+        m, v = (array.astype(np.float64) for array in (b.momentum_D, b.variance_D))
         g = self.grads_ND.astype(np.float64).mean(axis=0)
         b1, b2 = (1 - h.beta1**self.t, 1 - h.beta2**self.t) if h.bias_correction else (1.0, 1.0)
         new_m, new_v = h.beta1 * m + (1 - h.beta1) * g, h.beta2 * v + (1 - h.beta2) * g * g
         with np.errstate(divide="ignore", invalid="ignore"):
-            new_x = x - h.lr * (new_m / b1 / (np.sqrt(new_v / b2) + h.eps) + h.weight_decay * x)
+            new_x = x - lr * (new_m / b1 / (np.sqrt(new_v / b2) + h.eps) + weight_decay * x)
         bounds = []
         for dtype in (self.traits.dtype, "float64"):
             averaged = rounding.average_tolerance(self.grads_ND, dtype)
@@ -172,11 +69,11 @@ class StepRelation:
                     m,
                     v,
                     g,
-                    lr=h.lr,
+                    lr=lr,
                     beta1=h.beta1,
                     beta2=h.beta2,
                     eps=h.eps,
-                    weight_decay=h.weight_decay,
+                    weight_decay=weight_decay,
                     step=self.t if h.bias_correction else None,
                     dtype=dtype,
                     complement=self.traits.complement,
@@ -187,12 +84,12 @@ class StepRelation:
         # with eps = 0 there is no bound on x where v may be 0: theory gives inf, or inf - inf
         sums = [np.nan_to_num(one + other, nan=np.inf, posinf=np.inf) for one, other in zip(*bounds, strict=True)]
         if self.traits.flushes_subnormals:
-            flushed = self._flushed_adam(new_m, new_v, np.abs(g), (b1, b2))
+            flushed = self._flushed_adam(lr, new_m, new_v, np.abs(g), (b1, b2))
             sums = [one + other for one, other in zip(sums, flushed, strict=True)]
         return rounding.AdamTolerance(new_x, new_m, new_v), rounding.AdamTolerance(*sums)
 
     def _flushed_adam(
-        self, m: Floats, v: Floats, g: Floats, corrections: tuple[float, float]
+        self, lr: float, m: Floats, v: Floats, g: Floats, corrections: tuple[float, float]
     ) -> tuple[Floats, float, Floats]:
         """What flushed subnormals may add to the tolerances of x, m and v.
 
@@ -204,12 +101,12 @@ class StepRelation:
             root = np.sqrt(v / corrections[1])
             lost_root = np.fmin(np.sqrt(lost_v), lost_v / np.sqrt(v)) / corrections[1] ** 0.5
             size = 1 / np.maximum(root + self.hyper.eps - lost_root, self.hyper.eps)
-            in_params = self._flushed_step(size, corrections[0], np.abs(m) * lost_root * size * size)
+            in_params = self.flushed_step(lr, size, corrections[0], np.abs(m) * lost_root * size * size)
         return in_params, self.traits.lost(8), lost_v
 
-    def _flushed_step(self, size: Any, correction: float, in_update: Any = 0.0) -> Floats:
+    def flushed_step(self, lr: float, size: Any, correction: float, in_update: Any = 0.0) -> Floats:
         """The same for x alone, whose update is m/b1 times at most ``size``, with ``in_update`` lost in it before."""
-        return self.hyper.lr / correction * (in_update + self.traits.lost(10) * (1 + size)) + self.traits.lost(6)
+        return lr / correction * (in_update + self.traits.lost(10) * (1 + size)) + self.traits.lost(6)
 
     @cached_property
     def preconditioner(self) -> Preconditioner:
@@ -231,21 +128,21 @@ class StepRelation:
         if self.freezes:
             dead_D = self.after.variance_D == 0
             expected_D, slack_D = np.where(dead_D, 0.0, expected_D), np.where(dead_D, 0.0, slack_D)
-        yield from _differs("L3", "adam_momentum", "momentum_D", self.after.momentum_D, expected_D, slack_D)
+        yield from differs("L3", "adam_momentum", "momentum_D", self.after.momentum_D, expected_D, slack_D)
 
     def adam_variance(self) -> Iterator[Finding]:
         """v <- beta2 v + (1 - beta2) g-bar^2, before the freeze raises it to its floor [L3]."""
         if self.freezes and self.hyper.variance_floor:
             raise NotJudged
         exact, tolerance = self.adam
-        yield from _differs(
+        yield from differs(
             "L3", "adam_variance", "variance_D", self.after.variance_D, exact.variance, tolerance.variance
         )
 
     def adam_params(self) -> Iterator[Finding]:
         """x <- x - gamma (P m + lambda x), with P from the variance of this step, not yet raised to its floor [L3]."""
         exact, tolerance = self.adam
-        yield from _differs("L3", "adam_params", "params_ND", self.after.params_ND[0], exact.params, tolerance.params)
+        yield from differs("L3", "adam_params", "params_ND", self.after.params_ND[0], exact.params, tolerance.params)
 
     def no_errors_yet(self) -> Iterator[Finding]:
         """Nothing is compressed during the warm-up, so there is no residual."""
@@ -281,11 +178,7 @@ class StepRelation:
 
     def frozen(self) -> Iterator[Finding]:
         """v is bitwise constant after the freeze [L4]."""
-        if not same_bits(self.before.variance_D, self.after.variance_D):
-            k = int(np.argmax(self.before.variance_D != self.after.variance_D))
-            message = f"v[{k}] went from {self.before.variance_D[k]:.9g} to {self.after.variance_D[k]:.9g}"
-            claim = equal("after.variance_D", "before.variance_D", self.after.variance_D, self.before.variance_D)
-            yield Finding("L4", "frozen", message, claim)
+        yield from self.unchanged("L4", "frozen", ("variance_D",))
 
     @cached_property
     def round(self) -> CompressionRound:
@@ -350,45 +243,11 @@ class StepRelation:
             size_D = self.preconditioner.value_D
             tolerance_D = self.preconditioner.step_tolerance(x_D, m_D, **step)
         expected_D = x_D - h.lr * (size_D * m_D / b1 + h.weight_decay * x_D)
-        tolerance_D = tolerance_D + self._flushed_step(size_D, b1) * self.traits.flushes_subnormals
+        tolerance_D = tolerance_D + self.flushed_step(h.lr, size_D, b1) * self.traits.flushes_subnormals
         live = np.flatnonzero(live_D)
         got_D = self.after.params_ND[0]
-        yield from _differs("L2", "apply", "params_ND", got_D[live], expected_D[live], tolerance_D[live], live)
+        yield from differs("L2", "apply", "params_ND", got_D[live], expected_D[live], tolerance_D[live], live)
 
     def dead_params(self) -> Iterator[Finding]:
         """A zero-variance coordinate is not updated and does not decay [C6]."""
-        dead_D = ~self.round.live_D
-        if not dead_D.any():
-            raise NotJudged
-        if not same_bits(self.before.params_ND[:, dead_D], self.after.params_ND[:, dead_D]):
-            moved_D = (self.before.params_ND != self.after.params_ND).any(axis=0) & dead_D
-            k = int(np.argmax(moved_D))
-            yield Finding(
-                "C6",
-                "dead_params",
-                f"element {k} has zero variance since the freeze, but x[{k}] went from "
-                f"{self.before.params_ND[0, k]:.9g} to {self.after.params_ND[0, k]:.9g}",
-                f"np.array_equal(after.params_ND[:, {k}], before.params_ND[:, {k}])",
-            )
-
-
-def _differs(
-    law: str,
-    clause: str,
-    name: str,
-    got_D: Array,
-    expected_D: Floats,
-    tolerance_D: Floats,
-    elements: NDArray[np.intp] | None = None,
-) -> Iterator[Finding]:
-    error_D = np.abs(got_D - expected_D)
-    for k in np.flatnonzero(~(error_D <= tolerance_D))[:1]:
-        element = k if elements is None else elements[k]
-        where = f"0, {element}" if name == "params_ND" else f"{element}"
-        yield Finding(
-            law,
-            clause,
-            f"{SYMBOLS[name]}[{element}] is {got_D[k]:.9g}, must be {expected_D[k]:.9g}, off by {error_D[k]:.2g}, "
-            f"tolerance {tolerance_D[k]:.2g}",
-            near(f"after.{name}.item({where})", expected_D[k], tolerance_D[k]),
-        )
+        yield from self.still(~self.round.live_D, "params_ND")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from theory import rounding
+from verification.protocol import Scale, Traits
 
 Floats = NDArray[np.float64]
 
@@ -98,3 +99,20 @@ def floor_bounds(variance_D: Floats, tolerance_D: Floats, kappa: float, dtype: s
 def combined(tolerances: Iterable[Floats]) -> Floats:
     """The tolerance of a comparison: that of the implementation plus that of our own float64 oracle."""
     return np.sum(np.stack(list(tolerances)), axis=0)
+
+
+def scale_of(u: Floats, u_tolerance: Floats, kind: Scale, traits: Traits) -> tuple[Floats, Floats]:
+    """The scale over the last axis and its tolerance, that of our own float64 arithmetic included."""
+    largest = np.abs(u).max(axis=-1, keepdims=True)
+    unit = np.where(largest > 0, largest, 1.0)  # so that our own squares neither overflow nor vanish
+    ratio = np.abs(u / unit)
+    scale = (ratio.mean(axis=-1) if kind == "l1" else np.sqrt((ratio**2).mean(axis=-1))) * unit[..., 0]
+    dtype, depth = traits.dtype, reduction_depth(u.shape[-1])
+    tolerance = rounding.scale_tolerance(u, kind, dtype, depth, accumulator=dtype, u_tolerance=u_tolerance)
+    # four roundings more of our own: the division by the unit and the product with it, per element and in the mean
+    own = rounding.gamma(u.shape[-1] + 8, "float64") * scale + rounding.smallest_subnormal("float64")
+    lost = traits.lost(4)  # by the mean of magnitudes or of squares, whose root it reaches as in T11c
+    if kind == "l2":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lost = np.fmin(lost**0.5, lost / scale)
+    return scale, tolerance + own + lost

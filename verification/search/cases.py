@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onebit_files import counted
-from verification.protocol import Array, PublishedHyper
+from verification.protocol import Array, CommonHyper
 
 Call = tuple[Array, Array, Array]
 """(buffers_ND, worker_errors_ND, server_error_D)."""
@@ -55,7 +55,7 @@ class OtherRun:
     params_D: Array
     grads_TND: Array
     n_workers: int
-    hyper: PublishedHyper | None = None
+    hyper: CommonHyper | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +82,7 @@ class OptimizerCase:
     params_D: Array
     grads_TND: Array
     n_workers: int
-    hyper: PublishedHyper
+    hyper: CommonHyper
     program: tuple[str, ...]
     unseen: frozenset[int] = field(default=frozenset())
     begin: str = "new"

@@ -12,16 +12,19 @@ Clauses fail for one cause
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from verification.independent.correct import correct_class
+from verification.relation.advice import Hint
 from verification.relation.finding import Finding, OutOfTime, Unsupported
 from verification.search.cases import Case, OptimizerCase, kind
 from verification.search.clauses import CLAUSES, Clause
 from verification.search.driver import Driver
+from verification.search.fresh import alone, honest
 from verification.search.program import Program, programs
 from verification.search.runs import DISTURBANCES, WATCHING, check
 from verification.search.simplify import simplest
@@ -75,6 +78,7 @@ class Failing:
 
     Attributes:
         judged: in how many cases it was judged.
+        again: make some of the cases in which it fails.
     """
 
     clause: Clause
@@ -82,6 +86,7 @@ class Failing:
     findings: tuple[Finding, ...]
     failed: frozenset[int] = frozenset()
     judged: int = 0
+    again: tuple[Callable[[], Case], ...] = ()
 
 
 class Causes:
@@ -100,6 +105,7 @@ class Causes:
                 continue
             case, findings, judged = self.smaller(one)
             names = list(dict.fromkeys(finding.clause for finding in findings))
+            findings = self.hinted(findings, case, one.clause.level)
             explained[one.clause.id] = Failing(one.clause, case, _of(findings, one.clause.name))
             if (known := self.cause_of(one, case, names)) is not None:
                 known.clauses.append(one.clause.id)
@@ -138,16 +144,24 @@ class Causes:
 
     def smaller(self, failing: Failing) -> tuple[Case, list[Finding], set[str]]:
         """A smaller case in which the clause fails and which a correct implementation passes; what is found at once."""
-        correct, tries = correct_class(failing.clause.level, self.driver.traits), self.tries
+        correct, tries, case = correct_class(failing.clause.level, self.driver.traits), self.tries, failing.case
         oracle = None if correct is None else Driver(correct)
 
         def fails(candidate: Case) -> bool:
-            nonlocal tries
+            nonlocal tries, case
             tries -= 1
-            found = tries >= 0 and any(one.clause == failing.clause.name for one in self.check(candidate, set()))
-            return found and (oracle is None or next(check(oracle, candidate, set()), None) is None)
+            if tries < 0 or self.driver.left < 0:
+                raise OutOfTime
+            found = any(one.clause == failing.clause.name for one in self.check(candidate, set()))
+            if found and oracle is not None:
+                oracle.deadline = self.driver.deadline
+                found = next(check(oracle, candidate, set()), None) is None
+            case = candidate if found else case
+            return found
 
-        case, judged = simplest(failing.case, fails, self.driver.traits), set[str]()
+        with suppress(OutOfTime):
+            simplest(failing.case, fails, self.driver.traits)
+        judged = set[str]()
         found = self.check(case, judged)
         first = next((one for one in found if one.clause == failing.clause.name), None)
         if first is None:  # a class that is not deterministic, or no time is left
@@ -163,18 +177,61 @@ class Causes:
         except (Unsupported, OutOfTime):
             return []
 
+    def hinted(self, findings: Sequence[Finding], case: Case, level: str) -> list[Finding]:
+        """The findings, each with the declaration in its message that explains all that its clause found, if any."""
+        told = {name: self.hint(f"{level}.{name}", case) for name in dict.fromkeys(one.clause for one in findings)}
+        texts = {name: f"; {hint.text}" if hint else "" for name, hint in told.items()}
+        return [replace(one, message=one.message + texts[one.clause], hints=()) for one in findings]
+
+    def hint(self, clause: str, case: Case) -> Hint | None:
+        """A declaration with which a clause fails neither in ``case`` nor in others in which it does without it."""
+        failing, tried, name = self.failing.get(clause), set[Hint](), clause.partition(".")[2]
+        wanted = [hint for one in self.check(case, set()) if one.clause == name for hint in one.hints]
+        cases = [case, *(make() for make in (failing.again if failing and wanted else ()))]
+        while wanted and self.driver.left > 0:
+            hint = wanted.pop(0)
+            if hint in tried:
+                continue
+            tried.add(hint)
+            wrong = next((one for one in cases if self.fails_declaring(hint, one, name)), None)
+            if wrong is None:
+                return hint
+            wanted += [more for one in self.check(wrong, set()) if one.clause == name for more in one.hints]
+        return None
+
+    def fails_declaring(self, hint: Hint, case: Case, name: str) -> bool:
+        """Whether a clause fails in a case for the class with a declaration, or that can't be said."""
+        declared = self.driver.declaring(hint.of(self.driver.traits))
+        if isinstance(case, OptimizerCase) and declared.traits.scale is not None:
+            case = replace(case, hyper=replace(case.hyper, scale=declared.traits.scale))
+        try:
+            with np.errstate(all="ignore"):
+                return any(one.clause == name for one in check(declared, case, set()))
+        except (Unsupported, OutOfTime):
+            return True
+
     def program(self, case: Case, findings: Sequence[Finding]) -> str:
-        """The plainest program that shows the findings in this class, and that a correct class passes."""
+        """The plainest program that shows the findings in this class, and that a correct class passes.
+
+        Where the process is the class's own, it is run in a new one as well, and says so if it passes there.
+        """
         level = "optimizer" if isinstance(case, OptimizerCase) else "collective"
         correct = correct_class(level, self.driver.traits)
         raises = all(finding.clause == "raises" for finding in findings)
         tried = list(programs(case, findings, self.driver.name))
-        return next((one for one in tried[:-1] if self.shows(one, correct, raises=raises)), tried[-1]).text(
-            self.driver.source
-        )
+        shown = next((one for one in tried[:-1] if self.shows(one, correct, raises=raises)), tried[-1])
+        source = self.driver.source
+        if self.driver.apart:
+            for one in dict.fromkeys((shown, tried[-1])):
+                if alone(one, source, raises=raises, seconds=self.driver.left) != "passes":
+                    return one.text(source)
+            return honest(shown, source, raises=raises, left=lambda: self.driver.left)
+        return shown.text(source)
 
     def shows(self, program: Program, correct: type | None, *, raises: bool) -> bool:
         """Whether a program fails by its assertion, and passes for a correct class."""
+        if self.driver.left < 0:
+            return False
         error = program.raises(self.driver.under_test)
         if not (isinstance(error, AssertionError) or (raises and error is not None)):
             return False

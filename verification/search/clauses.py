@@ -30,8 +30,9 @@ class Clause:
         catches: bugs it is there for.
         domain: the rows in which it has something to say.
         needs: optional methods without which it is left out.
+        of: names of the algorithms that have it; (): all.
         stage: "compression": left out for a class that has the warm-up alone; "server": also for one that has no
-            server error.
+            server error; "no server": of a class that has none alone.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Clause:
     domain: Callable[[Row], bool] = always
     needs: tuple[str, ...] = ()
     stage: str = ""
+    of: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Callable[[str], Clause], tuple[str]]:
         return clause_of, (self.id,)  # what it is to another process: its name
@@ -55,11 +57,21 @@ class Clause:
         """The name of its findings."""
         return self.id.split(".")[1]
 
+    def foreign(self, driver: Driver) -> str:
+        """Why the clause is one of other classes; empty if it is not."""
+        if self.level not in driver.levels:
+            return f"its levels are {' and '.join(driver.levels)}"
+        if self.of and driver.traits.algorithm not in self.of:
+            return f"it is {driver.traits.checked_as.title}"
+        if self.stage == "no server" and driver.traits.has_server_error:
+            return f"{driver.name} declares no has_server_error = False"
+        return ""
+
     def left_out(self, driver: Driver) -> str:
         """Why this class has no such clause; empty if it has."""
+        traits: Traits = driver.traits
         if missing := [name for name in self.needs if not callable(getattr(driver.under_test, name, None))]:
             return f"{driver.name} has no {' and no '.join(f'{name}()' for name in missing)}"
-        traits: Traits = driver.traits
         if self.stage and not traits.compresses:
             return f"{driver.name} declares compresses = False"
         if self.stage == "server" and not traits.has_server_error:
@@ -87,12 +99,15 @@ ROUND = (
      "server error forgotten or of the wrong sign, bits of the wrong worker, ties decided the other way"),
     ("server_scale", "C1, C3", "Each server chunk has the scale of its own average.",
      "padding counted in the tail chunk, one scale for all chunks, scale of the wrong buffer"),
+    ("no_server_error", "L1", "A server that sends its average as it is keeps no error.",
+     "an output that is wrong, or nothing, with the rest in a server error that the class says it does not have"),
 )  # fmt: skip
-SERVER = ("one_bit", "server_bits", "server_scale")
+SERVER, NO_SERVER = ("one_bit", "server_bits", "server_scale"), ("no_server_error",)
 
 
 def _round_clauses(level: str) -> tuple[Clause, ...]:
-    stages = {name: "server" if name in SERVER else "compression" * (level == "optimizer") for name, *_ in ROUND}
+    stages = {name: "compression" * (level == "optimizer") for name, *_ in ROUND}
+    stages |= dict.fromkeys(SERVER, "server") | dict.fromkeys(NO_SERVER, "no server")
     return tuple(Clause(f"{level}.{name}", law, title, bugs, stage=stages[name]) for name, law, title, bugs in ROUND)
 
 
@@ -112,7 +127,13 @@ def _skips(row: Row) -> bool:
     return row["skips"] != "none" and row["snapshots"] == "every step"
 
 
+def _local(row: Row) -> bool:
+    return row["local_doubling"] <= 3 and row["local_limit"] > 1 and row["compressed"][1] > 4
+
+
 SAVES = ("save", "load")
+ADAM, ZERO_ONE, LAMB = ("one_bit_adam",), ("zero_one_adam",), ("one_bit_lamb",)
+FREEZING = (*ADAM, *LAMB)
 
 TAKES_ALL = ("protocol", "The class takes every input that it does not refuse, and returns what the protocol says.",
              "exceptions, wrong shapes and types")  # fmt: skip
@@ -135,27 +156,57 @@ CLAUSES: tuple[Clause, ...] = (
            _skips),
     Clause("optimizer.replicas", "L6", "The parameters are bitwise equal on all workers after every step.",
            "local updates, workers that miss a message", _not("workers", 1)),
+    Clause("optimizer.refresh", "F1", "In T_v v is Adam's, of the mean gradient.",
+           "mean of squares, one worker's gradient, swapped betas", of=ZERO_ONE),
+    Clause("optimizer.kept_variance", "F1", "Outside T_v v is bitwise constant.",
+           "a refresh too many, a doubling too late, a variance that goes on moving", of=ZERO_ONE),
+    Clause("optimizer.between", "F2", "Between two meetings no error changes, nor x of the last meeting.",
+           "a round in a step that takes none, errors dropped where nothing is sent", _local, of=ZERO_ONE),
+    Clause("optimizer.local_momentum", "F2", "Between two meetings m_i is that of the worker's own gradients.",
+           "another worker's gradient, a momentum that is not updated alone", _local, of=ZERO_ONE),
+    Clause("optimizer.local_sum", "F2", "Between two meetings u_i grows by lr m_i.",
+           "a step that is not counted, a sum that is preconditioned, or of gradients", _local, of=ZERO_ONE),
+    Clause("optimizer.local_params", "F2, C7", "Between two meetings x_i moves by lr (m_i / (sqrt(v) + eps) + decay).",
+           "a worker that stands still, decay of the worker's own x, a floor left out", _local, of=ZERO_ONE),
+    Clause("optimizer.meeting", "F3", "A meeting leaves one x, one momentum and nothing accumulated on all workers.",
+           "momenta that stay apart, sums that are not emptied", of=ZERO_ONE),
+    Clause("optimizer.meeting_params", "F3, C7", "At a meeting x moves by P times what is received, from the last one.",
+           "a start from the worker's own x, decay of one step for a round's, P of another v", of=ZERO_ONE),
     Clause("optimizer.adam_momentum", "L3, C6",
            "Until the freeze m is Adam's; at it, zero-variance coordinates lose theirs.",
-           "first step dropped, one worker's gradient, bias correction in the state, reset at the freeze"),
+           "first step dropped, one worker's gradient, bias correction in the state, reset at the freeze",
+           of=FREEZING),
     Clause("optimizer.adam_variance", "L3", "Until the freeze v is Adam's.",
-           "mean of squares, swapped betas, freezing too early"),
+           "mean of squares, swapped betas, freezing too early", of=FREEZING),
     Clause("optimizer.adam_params", "L3, C5", "Until the freeze x moves as Adam's, with both corrections if asked for.",
-           "epsilon inside the root, coupled decay, bias correction ignored, t that counts skipped steps"),
+           "epsilon inside the root, coupled decay, bias correction ignored, t that counts skipped steps", of=ADAM),
+    Clause("optimizer.lamb_params", "F4, C5", "Until the freeze x moves as LAMB's, by the trust ratio of each layer.",
+           "norms of all layers or of padding, a ratio without decay in it, the range forgotten", of=LAMB),
+    Clause("optimizer.trust_mean", "F4", "c-bar is the running mean of the trust ratio, and constant after the freeze.",
+           "swapped weights, the mean of another layer, a mean that goes on moving", of=LAMB),
     Clause("optimizer.no_errors_yet", "L1", "Nothing is compressed during the warm-up, so there is no residual.",
-           "a warm-up that compresses, errors of an earlier run"),
+           "a warm-up that compresses, errors of an earlier run", of=FREEZING),
     Clause("optimizer.floor", "C7", "At the freeze v is raised to kappa times the mean of live v.",
            "no floor, zero-variance coordinates counted or raised, the floor of a corrected v", _floor,
-           stage="compression"),
+           stage="compression", of=FREEZING),
     Clause("optimizer.frozen", "L4", "After the freeze the variance is bitwise constant.",
-           "freezing one step late, a variance that goes on moving", stage="compression"),
+           "freezing one step late, a variance that goes on moving", stage="compression", of=FREEZING),
+    Clause("optimizer.layer_scale", "F5", "At the freeze a layer gets its scale for good, the mean RMS over its own.",
+           "one scale for all layers, a scale that is upside down, or moves on", of=LAMB, stage="compression"),
+    Clause("optimizer.fresh_variance", "F6", "v' starts as v and follows the gradient rebuilt from two momenta.",
+           "the mean gradient that nobody received, the scaled momentum, v' from 0", of=LAMB, stage="compression"),
+    Clause("optimizer.variance_ratio", "F6", "r is a layer's largest ratio of v to v', in its range and near the last.",
+           "the smallest ratio, all layers together, range or change not limited", of=LAMB, stage="compression"),
     *_round_clauses("optimizer"),
     Clause("optimizer.dead", "C6", "A coordinate whose variance is 0 at the freeze has no momentum and no errors.",
            "zero-variance coordinates in the scale or in a resize, the mask lost at load", _not("dead", "none"),
            stage="compression"),
     Clause("optimizer.apply", "L2, C5", "After the freeze x moves by lr (m/b1 / (sqrt(v/b2) + eps) + weight_decay x).",
            "the momentum of a step ago, uncompressed momentum, decay forgotten, correction that moves on",
-           stage="compression"),
+           stage="compression", of=ADAM),
+    Clause("optimizer.lamb_apply", "F4, C5", "After the freeze x moves by lr c-bar r (m/b1 P + weight_decay x).",
+           "the ratio of another layer or step, decay that is not trusted, the momentum as it was sent",
+           stage="compression", of=LAMB),
     Clause("optimizer.dead_params", "C6", "A zero-variance coordinate is not updated and does not decay.",
            "a coordinate without gradient that jumps by lr scale/eps, or decays", _not("dead", "none"),
            stage="compression"),
@@ -193,9 +244,8 @@ def clauses_of(driver: Driver) -> tuple[list[Clause], dict[str, list[str]]]:
     """The clauses that the class is checked by, and those left out: reason -> names."""
     chosen, left_out = [], {}
     for clause in CLAUSES:
-        if clause.level in driver.levels:
-            reason = clause.left_out(driver)
-            if reason:
+        if not clause.foreign(driver):
+            if reason := clause.left_out(driver):
                 left_out.setdefault(reason, []).append(clause.name)
             else:
                 chosen.append(clause)

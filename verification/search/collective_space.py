@@ -11,9 +11,11 @@ import numpy as np
 from verification.protocol import Traits
 from verification.search.cases import Call, CollectiveCase
 from verification.search.covering import Row, Rule, Space, excluded_by
-from verification.search.dyadic import exact_round
+from verification.search.dyadic import exact_round, exact_sizes
 from verification.search.optimizer_space import (
+    EDGE_RULES,
     TOO_LONG,
+    allowed_edges,
     allowed_layouts,
     allowed_sizes,
     allowed_workers,
@@ -30,11 +32,12 @@ def collective_space(traits: Traits) -> Space:
     features: dict[str, tuple[Any, ...]] = {
         "workers": worker_levels(traits),
         "size": allowed_sizes(traits),
+        "edge": allowed_edges(traits),
         "calls": ((1, 1), (2, 4), (11, 13)),
         "sizes": ("one", "several"),
         "buffers": tuple(PALETTES),
         "magnitude": magnitudes(flushes=traits.flushes_subnormals),
-        "residual": ("yes", "none", "cancels"),
+        "residual": ("yes", "none", "cancels", *(("the server's alone",) if traits.has_server_error else ())),
         "layout": allowed_layouts(traits),
         "factor": (1.0, 2.0**20, 2.0**-20, -1.0),
     }
@@ -42,6 +45,7 @@ def collective_space(traits: Traits) -> Space:
 
 
 EXCLUDED: tuple[Rule, ...] = (
+    *EDGE_RULES,
     ("size", lambda size: size[0] >= 16385, "workers", lambda n: n[1] > 4, TOO_LONG),
     ("size", lambda size: size[0] >= 257, "workers", lambda n: n[1] > 16, TOO_LONG),
     ("size", lambda size: size[0] >= 16385, "calls", lambda calls: calls[1] > 1, TOO_LONG),
@@ -61,7 +65,7 @@ EXCLUDED: tuple[Rule, ...] = (
 def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> CollectiveCase:
     """A case of this row: what its levels leave open is drawn."""
     n = workers(row["workers"], traits, rng)
-    dim = dims(row["size"], n, traits, rng)
+    dim = dims(row, n, traits, rng)
     count = int(rng.integers(*row["calls"], endpoint=True))
     shapes = [(n, dim)] * count
     if row["sizes"] == "several" and traits.sizes is None:
@@ -83,6 +87,8 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
         arrays[1] = rng.standard_normal(shape) * times  # a worker without a gradient may still have a residual
     if row["residual"] == "cancels":  # x + -x is +0.0, and -0.0 + -0.0 is -0.0
         arrays[1] = np.where(rng.random(shape) < 0.3, -arrays[0], arrays[1])
+    if row["residual"] == "the server's alone":  # w is the old error, whatever the arithmetic: 0 is a tie
+        arrays = [np.zeros(shape), np.zeros(shape), np.where(rng.random(shape[1]) < 0.5, arrays[2], 0.0)]
     if not traits.has_server_error:
         arrays[2] = np.zeros(shape[1])
     buffers_ND, errors_ND, error_D = (array.astype(traits.numpy_dtype) for array in arrays)
@@ -96,7 +102,9 @@ def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
     """
     n, dtype = allowed_workers(traits)[0], traits.numpy_dtype
     found = [
-        exact_round(traits, *drawn) for drawn in ((1, 4**7, 1), (4, 4**6, 2)) if drawn[0] in allowed_workers(traits)
+        exact_round(traits, some, 4**7, number)
+        for number, some in enumerate((1, 4), start=1)
+        if some in allowed_workers(traits)
     ]
     if traits.sizes is None:
         still_ND = np.broadcast_to(absorbing(2**18, traits.scale or "l2").astype(dtype), (n, 2**18))
@@ -109,7 +117,10 @@ def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
 
 
 def exact_case(traits: Traits, seed: int) -> CollectiveCase | None:
-    """A round without rounding; None where the class takes none."""
-    base = 4 if traits.scale != "l1" else 2
-    n, chunk = (1, base)[seed % 2], (16, 64)[seed // 2 % 2]
-    return exact_round(traits, n, chunk, seed) if n in allowed_workers(traits) else None
+    """A round without rounding, on each power of two of workers in turn; None where the class takes none."""
+    counts = [2**k for k in range(8) if 2**k in allowed_workers(traits)]
+    if not counts:
+        return None
+    n = counts[seed % len(counts)]
+    dims = exact_sizes(traits, n, traits.scale or "l2")
+    return exact_round(traits, n, dims[seed // len(counts) % len(dims)], seed) if dims else None

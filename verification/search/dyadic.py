@@ -13,62 +13,87 @@ from typing import Any
 
 import numpy as np
 
-from verification.protocol import Array, PublishedHyper, Traits
+from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import Call, CollectiveCase, OptimizerCase
+
+LONGEST = 1024
+"""The largest D of a seed's case without rounding."""
+
+
+def exact_sizes(traits: Traits, n: int, scale: str) -> list[int]:
+    """The D above 2 for which D and the lengths of all chunks are powers of two, or of four for l2."""
+    base, found = (4 if scale == "l2" else 2), []
+    for dim in (base**k for k in range(1, 11)):
+        lengths = {part.stop - part.start for part in traits.chunks(dim, n)} - {0}
+        powers = all(length & (length - 1) == 0 and (base == 2 or length.bit_length() % 2) for length in lengths)
+        if 2 < dim <= LONGEST and powers and (traits.sizes is None or dim in traits.sizes):
+            found.append(dim)
+    return found
 
 
 def _shuffled_signs(rng: np.random.Generator, size: int) -> Array:
     return rng.choice([-1.0, 1.0], size)
 
 
-def exact_round(traits: Traits, n: int, chunk: int, seed: int) -> CollectiveCase | None:
-    """An exact call with N = ``n`` and chunks of ``chunk`` elements.
+def exact_round(traits: Traits, n: int, dim: int, seed: int) -> CollectiveCase | None:
+    """An exact call on N = ``n`` workers and D = ``dim`` elements, with ties at the server.
 
     None where the class cuts its chunks at lengths that can't be powers of two (or of four, for l2).
     """
     kind = traits.scale or "l2"
-    n_chunks = traits.server_chunks or n
-    dim = n_chunks * chunk
-    base = 4 if kind == "l2" else 2
-    lengths = {part.stop - part.start for part in traits.chunks(dim, n)}
-    wrong_size = not traits.has_server_error or (traits.sizes is not None and dim not in traits.sizes)
-    if traits.scale_block is not None:
+    if traits.scale_block is not None or n & (n - 1):
         return None  # the numbers below are made for one scale a message
-    powers = all(abs(math.log(length, base) % 1) < 1e-9 for length in (dim, *lengths) if length)
-    if wrong_size or not powers or n & (n - 1):
+    lengths = {part.stop - part.start for part in traits.chunks(dim, n)} - {0}
+    powers = all(abs(math.log(length, 4 if kind == "l2" else 2) % 1) < 1e-9 for length in (dim, *lengths))
+    if not powers or len(lengths) > 1 or (traits.sizes is not None and dim not in traits.sizes):
         return None
     rng = np.random.default_rng(seed)
-    inputs = _l1_round(rng, n, dim) if kind == "l1" else _l2_round(rng, n, dim, chunk)
-    return CollectiveCase((tuple(array.astype(traits.numpy_dtype) for array in inputs),), exact=True)  # pyright: ignore[reportArgumentType]
+    for _ in range(10):
+        arrays = _l1_round(rng, n, dim) if kind == "l1" else _l2_round(rng, n, dim, *lengths)
+        buffers_ND, errors_ND, error_D = (array.astype(traits.numpy_dtype) for array in arrays)
+        call = (buffers_ND, errors_ND, error_D * traits.has_server_error)
+        if rounds_nowhere(traits, call):
+            return CollectiveCase((call,), exact=True)
+    return None
 
 
 def _l1_round(rng: np.random.Generator, n: int, dim: int) -> tuple[Array, Array, Array]:
-    if dim <= 256:
-        return tuple(rng.integers(-4, 5, shape).astype(float) for shape in ((n, dim), (n, dim), (dim,)))  # pyright: ignore[reportReturnType]
-    # Many elements: half 1 and half 3 in magnitude give the scale 2; only the server's scale is no integer.
-    magnitudes_ND = np.stack([rng.permutation(np.repeat([1.0, 3.0], dim // 2)) for _ in range(n)])
-    buffers_ND = magnitudes_ND * rng.choice([-1.0, 1.0], (n, dim))
-    errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
-    return buffers_ND - errors_ND, errors_ND, rng.integers(-2, 3, dim).astype(float)
+    """All workers have one scale, so messages cancel; some others are cancelled by the server error."""
+    if dim > 256:  # half 1 and half 3 in magnitude give the scale 2; only the server's scale is no integer
+        magnitudes_ND = np.stack([rng.permutation(np.repeat([1.0, 3.0], dim // 2)) for _ in range(n)])
+    else:
+        magnitudes_D = rng.integers(0, 5, dim).astype(float)
+        magnitudes_ND = np.stack([rng.permutation(magnitudes_D) for _ in range(n)])
+    u_ND, errors_ND = magnitudes_ND * rng.choice([-1.0, 1.0], (n, dim)), rng.integers(-2, 3, (n, dim)).astype(float)
+    mean_D = np.where(u_ND >= 0, 1.0, -1.0).mean(axis=0) * magnitudes_ND[0].mean()
+    error_D = np.where(rng.random(dim) < 0.25, -mean_D, rng.integers(-2, 3, dim))
+    return u_ND - errors_ND, errors_ND, error_D
 
 
 def _l2_round(rng: np.random.Generator, n: int, dim: int, chunk: int) -> tuple[Array, Array, Array]:
-    scale_N = 2.0 ** rng.integers(-2, 3, n)
+    """Messages that cancel on three quarters of the elements, or that the server error cancels there."""
     signs_D = _shuffled_signs(rng, dim)
-
-    def quarter(length: int) -> Array:
-        return rng.permutation(np.arange(length) < length // 4)
-
-    if dim > 1024:  # every element counts, so that one that is left out shows
-        u_ND = scale_N[:, None] * signs_D
-        errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
-        return u_ND - errors_ND, errors_ND, scale_N.mean() * signs_D * rng.integers(0, 3)
-    picked_D = quarter(dim)
-    u_ND = np.where(picked_D, 2 * scale_N[:, None] * signs_D, 0.0)
     errors_ND = rng.integers(-2, 3, (n, dim)).astype(float)
+
+    def quarters() -> Array:
+        return np.concatenate([rng.permutation(np.arange(chunk) < chunk // 4) for _ in range(dim // chunk)])
+
+    if n > 1 and rng.random() < 0.5:
+        u_ND = 2.0 ** rng.integers(-2, 3) * signs_D * np.where(quarters(), 1.0, _halves(n))
+        return u_ND - errors_ND, errors_ND, np.zeros(dim)
+    scale_N = 2.0 ** rng.integers(-2, 3, n)
+    if dim > LONGEST:  # every element counts, so that one that is left out shows
+        u_ND = scale_N[:, None] * signs_D
+        return u_ND - errors_ND, errors_ND, scale_N.mean() * signs_D * rng.integers(0, 3)
+    picked_D = rng.permutation(np.arange(dim) < dim // 4)
+    u_ND = np.where(picked_D, 2 * scale_N[:, None] * signs_D, 0.0)
     sent_D = scale_N.mean() * np.where(picked_D, signs_D, 1.0)
-    at_server_D = np.concatenate([quarter(chunk) for _ in range(dim // chunk)])
-    return u_ND - errors_ND, errors_ND, np.where(at_server_D, sent_D, -sent_D)  # so w is 2 sent, or exactly 0
+    return u_ND - errors_ND, errors_ND, np.where(quarters(), sent_D, -sent_D)  # so w is 2 sent, or exactly 0
+
+
+def _halves(n: int) -> Array:
+    """Factors (N, 1): every second worker says the opposite."""
+    return np.where(np.arange(n) % 2 == 0, 1.0, -1.0)[:, None]
 
 
 def rounds_nowhere(traits: Traits, inputs: Call) -> bool:
@@ -130,45 +155,80 @@ def _exactly_sent(u_XD: Array, scale: str, kind: np.dtype[Any]) -> Array | None:
     return scale_X[..., None] * np.where(u_XD >= 0, 1.0, -1.0) if exact else None
 
 
-def exact_run(traits: Traits, n: int, hyper: PublishedHyper, seed: int) -> OptimizerCase | None:
+def exact_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> OptimizerCase | None:
     """A run with one warm-up step and exact compression rounds, with beta1 = 1/2 and the scale of ``hyper``.
 
-    Two rounds for l1 on at most 16 elements, else one. After the warm-up m-bar = g/2 is 2 everywhere, so
-    u = 1 + g_i/2 takes any value that one likes. In the update form all of this times P, so that has to be a power of
-    two, and so does a block.
+    Two rounds for l1 on few elements and workers, else one. After the warm-up m-bar = g/2 is 2 everywhere, so
+    u = 1 + g_i/2 takes any value that one likes (0/1 Adam sends gamma times that). In the update form all of this times
+    P, so that has to be a power of two, and so does a block.
 
     None as in :func:`exact_round`, and where P or the blocks are of another kind.
     """
+    dims = [dim for dim in exact_sizes(traits, n, hyper.scale) if dim <= 256]
+    if not dims or n & (n - 1):
+        return None
     rng = np.random.default_rng(seed)
-    base, n_chunks = (4 if hyper.scale == "l2" else 2), traits.server_chunks or n
-    chunk = base ** math.ceil(math.log(traits.chunk_multiple, base))
-    dim = n_chunks * chunk
-    lengths = {part.stop - part.start for part in traits.chunks(dim, n)}
-    wrong_size = dim > 256 or (traits.sizes is not None and dim not in traits.sizes)
-    if lengths != {chunk} or n & (n - 1) or (hyper.scale == "l2" and n == 2) or wrong_size:
+    dim = int(rng.choice(dims))
+    chunk, block = _chunk_and_block(traits, n, dim, hyper)
+    if _rounded_update(hyper) or chunk % block or block & (block - 1) or (hyper.scale == "l2" and block < chunk):
         return None
-    v = (1 - hyper.beta2) * 16 / (1 - hyper.beta2 if hyper.bias_correction else 1)
-    if hyper.compress == "update" and math.log2(math.sqrt(v) + hyper.eps) % 1:
-        return None
-    block = min(hyper.scale_block or chunk, chunk)
-    if chunk % block or block & (block - 1) or (hyper.scale == "l2" and block < chunk):
-        return None
-    steps = 2 if hyper.scale == "l1" and dim <= 16 else 1
-    if hyper.scale == "l1":  # the same magnitudes on all workers, shuffled: equal scales, so that messages cancel
-        magnitudes_D = rng.integers(0, 4, dim).astype(float)
-        u_ND = np.stack([rng.permutation(magnitudes_D) * _shuffled_signs(rng, dim) for _ in range(n)])
+    steps = 2 if hyper.scale == "l1" and dim <= 16 and n <= 4 else 1
+    quarter_D = np.tile(rng.permutation(np.arange(chunk) < max(1, chunk // 4)), dim // chunk)
+    # all scales are equal, and the workers agree on a quarter of the elements: on the rest their messages cancel
+    u_ND = _shuffled_signs(rng, dim) * np.where(quarter_D, 1.0, _halves(n))
+    if hyper.scale == "l1":
+        magnitudes_KB = rng.integers(1, 4, (dim // block, block)).astype(float)
+        u_ND *= np.stack([rng.permuted(magnitudes_KB, axis=1).ravel() for _ in range(n)])
     elif n == 1:  # a quarter of the elements is +-2, the rest 0
-        picked_D = np.tile(rng.permutation(np.arange(chunk) < chunk // 4), n_chunks)
-        u_ND = np.where(picked_D, 2.0 * _shuffled_signs(rng, dim), 0.0)[None]
-    else:  # all are +-1; the workers agree on a quarter of the elements and cancel on the rest
-        agree_D = np.tile(rng.permutation(np.arange(chunk) < chunk // 4), n_chunks)
-        halves_N1 = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)[:, None]
-        u_ND = _shuffled_signs(rng, dim) * np.where(agree_D, 1.0, halves_N1)
-    u_TND = np.concatenate([u_ND[None]] * steps)
-    warm_up_ND = np.full((1, n, dim), 4.0)
-    grads_TND = np.concatenate([warm_up_ND, 2 * (u_TND - 1)])
+        u_ND = np.where(quarter_D, 2 * u_ND, 0.0)
+    grads_TND = np.concatenate([np.full((1, n, dim), 4.0), *[2 * (u_ND[None] / hyper.sent_unit - 1)] * steps])
     if steps == 2:
         grads_TND[2] = 2 * rng.integers(-3, 4, (n, dim))
-    dtype = traits.numpy_dtype
-    program = ("step",) * (steps + 1)
-    return OptimizerCase(np.zeros(dim, dtype), grads_TND.astype(dtype), n, hyper, program, exact=True)
+    return _run(traits, hyper, grads_TND)
+
+
+def tied_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> OptimizerCase | None:
+    """A run with ties at the server on an N >= 3 that is no power of two, so that a mean may round; with beta1 = 0.
+
+    In the first round three workers say +-N, +-2N and +-3N, so that |w| is 0, 2, 4 or 6 and its scale 4 in each eight
+    elements. Workers keep no error, and the server none where |w| = 4. In the second one there is no gradient: w is the
+    server's error, whatever the arithmetic, and 0 is a tie.
+
+    None where there is no such number of elements or blocks.
+    """
+    dim = 16
+    chunk, block = _chunk_and_block(traits, n, dim, hyper)
+    if (
+        n < 3
+        or chunk % 8
+        or block % 8
+        or _rounded_update(hyper)
+        or (traits.sizes is not None and dim not in traits.sizes)
+    ):
+        return None
+    rng = np.random.default_rng(seed)
+    sizes = (6, 4, 2, 4) * 2 if hyper.scale == "l1" else (6, 6, 6, 2, 0, 0, 0, 4)
+    signs = {6: (1, 1, 1), 4: (-1, 1, 1), 2: (1, -1, 1), 0: (1, 1, -1)}
+    said_3D = np.array([signs[size] for part in range(2) for size in rng.permutation(sizes)], float).T
+    u_ND = np.zeros((n, dim))
+    which = rng.choice(n, 3, replace=False)
+    u_ND[which] = n * np.array([[1.0], [2.0], [3.0]]) * said_3D * _shuffled_signs(rng, dim)
+    return _run(traits, hyper, np.stack([np.full((n, dim), 4.0), u_ND, np.zeros((n, dim))]))
+
+
+def _run(traits: Traits, hyper: CommonHyper, grads_TND: Array) -> OptimizerCase:
+    steps, n, dim = grads_TND.shape
+    grads_TND, params_D = grads_TND.astype(traits.numpy_dtype), np.zeros(dim, traits.numpy_dtype)
+    return OptimizerCase(params_D, grads_TND, n, hyper, ("step",) * steps, exact=True)
+
+
+def _chunk_and_block(traits: Traits, n: int, dim: int, hyper: CommonHyper) -> tuple[int, int]:
+    """Elements of the first chunk, and of its first block."""
+    chunk = traits.chunks(dim, n)[0].stop
+    return chunk, min(hyper.scale_block or chunk, chunk)
+
+
+def _rounded_update(hyper: CommonHyper) -> bool:
+    """Whether P is multiplied by what is sent and is no power of two, after a warm-up step on gradients of 4."""
+    v = (1 - hyper.beta2) * 16 / (1 - hyper.beta2 if hyper.bias_correction else 1)
+    return hyper.compress == "update" and math.log2(math.sqrt(v) + hyper.eps) % 1 != 0

@@ -10,7 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from verification.protocol import Array, PublishedHyper
+from verification.protocol import Array, CommonHyper
 
 LISTED = 512
 """The most numbers that are listed one by one."""
@@ -74,7 +74,7 @@ def nested(array: Array) -> str:
     return "[" + ", ".join(nested(row) for row in array) + "]"
 
 
-def hyper_text(hyper: PublishedHyper) -> str:
+def hyper_text(hyper: CommonHyper) -> str:
     """The call that makes it; what is at its default is left out."""
     plain, name = type(hyper)(), type(hyper).__name__
     given = {field.name: getattr(hyper, field.name) for field in fields(hyper)}

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from verification.protocol import Array, PublishedHyper, Traits
+from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import OptimizerCase, OtherRun, most_workers, workers_after
 from verification.search.covering import Row
-from verification.search.dyadic import exact_run
+from verification.search.dyadic import exact_run, tied_run
 from verification.search.optimizer_space import (
-    HYPERS,
     LARGE,
     allowed_workers,
     dims,
-    excluded,
     hyper_levels,
     large_rows,
     optimizer_space,
@@ -41,6 +39,12 @@ NEARLY = (3e-19, 1e-17, 1e-12)
 WARM = 1e12
 """The warm-up's gradients before late ones near the largest float32: P is so small that x stays finite."""
 
+TIED = (*range(1, 9), 12, 16, 24, 32, 64, 128)
+"""The N of runs with ties at the server."""
+
+TRIES = 20
+"""So many drawn settings are tried for a run without rounding."""
+
 MANY_STEPS = 40
 """The most steps of a run beside the one of a case."""
 
@@ -48,7 +52,7 @@ MANY_STEPS = 40
 def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> OptimizerCase:
     """A case of this row: what its levels leave open is drawn."""
     n = workers(row["workers"], traits, rng)
-    dim = dims(row["size"], n, traits, rng)
+    dim = dims(row, n, traits, rng)
     warm_up, compressed = (int(rng.integers(*row[name], endpoint=True)) for name in ("freeze", "compressed"))
     hyper = _hyper(row, warm_up, n, dim, traits, rng)
     program = _program(row, warm_up, compressed, (n, dim), traits, rng)
@@ -68,9 +72,10 @@ def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> Optimi
     return _begun(case, row["begin"], traits, rng)
 
 
-def _hyper(row: Row, warm_up: int, n: int, dim: int, traits: Traits, rng: np.random.Generator) -> PublishedHyper:
+def _hyper(row: Row, warm_up: int, n: int, dim: int, traits: Traits, rng: np.random.Generator) -> CommonHyper:
     """Hyper-parameters of the row; the block is one that fits into a chunk, more often than not."""
-    values = {name: row[name] for name in HYPERS}
+    algorithm = traits.checked_as
+    values = {name: algorithm.draw(name, row[name], dim, rng) for name in algorithm.levels}
     if isinstance(row["scale_block"], tuple):
         low, high = row["scale_block"]
         chunk = traits.chunks(dim, n)[0].stop
@@ -101,7 +106,7 @@ def _other(shape: tuple[int, int] | None, traits: Traits, rng: np.random.Generat
     """Another run, unlike that of the case but in its shape (N, D) where that is given; it may end in its warm-up."""
     row = _brief_row({}, traits, rng)
     n = shape[0] if shape else workers(row["workers"], traits, rng)
-    dim = shape[1] if shape else dims(row["size"], n, traits, rng)
+    dim = shape[1] if shape else dims(row, n, traits, rng)
     warm_up, compressed = (int(rng.integers(*row[name], endpoint=True)) for name in ("freeze", "compressed"))
     program = _program(row, warm_up, compressed, (n, dim), traits, rng)
     grads_TND = _gradients(row, program, warm_up, (n, dim), traits, rng)
@@ -116,7 +121,8 @@ def _target(
     """What the instance has done into which a run is loaded: on its hyper-parameters, often as many steps as it."""
     n, dim = shape
     other = _another(n, dim, 0, traits, rng) if any(one.startswith("resize") for one in program) else n
-    brief = _brief_row({name: row[name] for name in (*HYPERS, "workers", "size", "freeze")}, traits, rng)
+    fixed = (*traits.checked_as.levels, "workers", "size", "freeze")
+    brief = _brief_row({name: row[name] for name in fixed}, traits, rng)
     loads = [at for at, operation in enumerate(program) if operation.endswith("used")]
     till = program[: int(rng.choice(loads))].count("step")
     steps = (till, warm_up + int(rng.integers(1, 4)) * traits.compresses, warm_up // 2)[rng.integers(3)]
@@ -131,12 +137,13 @@ def _target(
 
 def _brief_row(fixed: Row, traits: Traits, rng: np.random.Generator) -> Row:
     """Any allowed row with these levels, short, on few workers and elements, and without checkpoints."""
-    features = {**optimizer_space(traits, can_save=False).features, **{name: (fixed[name],) for name in fixed}}
+    space = optimizer_space(traits, can_save=False)
+    features = {**space.features, **{name: (fixed[name],) for name in fixed}}
     for name, takes in BRIEF.items():
         features[name] = tuple(level for level in features[name] if name in fixed or takes(level)) or features[name][:1]
     while True:
         row = {name: levels[rng.integers(len(levels))] for name, levels in features.items()}
-        if not excluded(row):
+        if not space.exclusion(row):
             return row
 
 
@@ -248,7 +255,8 @@ def _gradients(
     grads_TND[:early] *= warm_D
     late = grads_TND[early:]
     # in the update form P, which may be as large as 1e8, multiplies it
-    late *= factors(row["magnitude"], rng, late.shape, huge=1e28 if row["compress"] == "momentum" else 1e22)
+    huge = traits.checked_as.huge if row.get("compress", "momentum") == "momentum" else 1e22
+    late *= factors(row["magnitude"], rng, late.shape, huge=huge)
     grads_TND[:early, :, dead_D] = rng.choice([0.0, 0.0, 1e-25])
     later = row["dead"] == "some with a later gradient"
     keep = rng.random(int(dead_D.sum())) < (0.6 if later else 0.0)
@@ -281,9 +289,11 @@ def _put_largest(
     """In one late step two workers each get one element near the largest float32, at different places.
 
     The sum of all elements overflows. No sum does that a correct step may form: of one worker's elements, of what the
-    workers send, and of errors. Errors may grow, so the step is one of the last.
+    workers send, and of errors. Errors may grow, so the step is one of the last; and no more workers come after it, for
+    each would get the mean error, and what they send would add up to more.
     """
-    steps = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1][-3:]
+    late = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1]
+    steps = [step for step in late if max(n_T[step:]) <= n_T[step]][-3:]
     if steps and places.size > 1:
         step = steps[rng.integers(len(steps))]
         which = rng.choice(n_T[step], 2, replace=False), rng.choice(places, 2, replace=False)
@@ -303,10 +313,12 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
     if not traits.compresses or traits.sizes is not None:
         return []
     found = []
-    hyper = {name: hyper_levels(name, values, traits)[0] for name, values in HYPERS.items()}
+    levels, draw, rng = traits.checked_as.levels, traits.checked_as.draw, np.random.default_rng(0)
+    plain = {name: hyper_levels(name, values, traits)[0] for name, values in levels.items()}
+    hyper = {name: draw(name, level, 2**18, rng) for name, level in plain.items()}
     freeze = (traits.taken("freeze_step") or (1,))[0]
     dtype, n, steps = traits.numpy_dtype, allowed_workers(traits)[0], freeze + 1
-    for scale in hyper_levels("scale", HYPERS["scale"], traits):
+    for scale in hyper_levels("scale", levels["scale"], traits):
         grads_TND = np.broadcast_to(absorbing(2**18, scale).astype(dtype), (steps, n, 2**18))
         case_hyper = traits.hyper(**{**hyper, "scale": scale, "freeze_step": freeze})
         found.append(OptimizerCase(np.zeros(2**18, dtype), grads_TND, n, case_hyper, ("step",) * steps))
@@ -314,15 +326,26 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
 
 
 def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:
-    """A run without rounding, on 1, 2 or 4 workers, the other features at random; None where the class takes none."""
-    n, beta1, freeze = (1, 2, 4)[seed % 3], traits.taken("beta1") or (0.5,), traits.taken("freeze_step") or (1,)
-    if n not in allowed_workers(traits) or 0.5 not in beta1 or 1 not in freeze or not traits.compresses:
+    """A run with ties at the server, the other features at random; None where the class takes none.
+
+    The seeds go through N and both scales. Where N is a power of two, nothing rounds.
+    """
+    counts = [n for n in TIED if n in allowed_workers(traits)]
+    if not counts or not traits.compresses:
+        return None
+    n, scales = counts[seed % len(counts)], hyper_levels("scale", ("l2", "l1"), traits)
+    make = tied_run if n & (n - 1) else exact_run
+    fixed = {**traits.checked_as.exact, "freeze_step": 1, **({"beta1": 0.0} if make is tied_run else {})}
+    takes = all(value in (traits.taken(name) or (value,)) for name, value in fixed.items())
+    if not takes or traits.refresh_policy is not None or traits.meeting_policy is not None:
         return None
     rng = np.random.default_rng(seed)
-    row = optimizer_space(traits, can_save=False).random_row(rng)
-    values = vars(_hyper(row, 1, n, 16, traits, rng)) | {"beta1": 0.5}
-    if row["compress"] == "update" and not (traits.taken("eps") or traits.taken("beta2")):
-        # so that P is a power of two: sqrt(v) = 1.5, or 4 with the correction, and the denominator is 2 or 8
-        values |= {"beta2": 1 - 9 / 64, "eps": 4.0 if row["bias_correction"] else 0.5}
-    case = exact_run(traits, n, traits.hyper(**values), seed)
-    return None if case is None else _begun(case, row["begin"], traits, rng)
+    for _ in range(TRIES):
+        row = optimizer_space(traits, can_save=False).random_row(rng)
+        values = vars(_hyper(row, 1, n, 16, traits, rng)) | fixed | {"scale": scales[seed // len(counts) % len(scales)]}
+        if row.get("compress") == "update" and not (traits.taken("eps") or traits.taken("beta2")):
+            # so that P is a power of two: sqrt(v) = 1.5, or 4 with the correction, and the denominator is 2 or 8
+            values |= {"beta2": 1 - 9 / 64, "eps": 4.0 if row["bias_correction"] else 0.5}
+        if (case := make(traits, n, traits.hyper(**values), seed)) is not None:
+            return _begun(case, row["begin"], traits, rng)
+    return None

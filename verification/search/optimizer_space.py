@@ -34,19 +34,9 @@ SIZES: tuple[Range, ...] = (
 LARGE: Range = (131073, 2**20)
 """The D of few cases, which hold every level of every other feature once."""
 
-HYPERS: dict[str, tuple[Any, ...]] = {
-    "scale": ("l2", "l1"),
-    "bias_correction": (False, True),
-    "variance_floor": (0.0, 1e-3, 0.5),
-    "weight_decay": (0.0, 0.1),
-    "eps": (1e-8, 1e-3, 0.0),
-    "lr": (1e-3, 0.5),
-    "beta1": (0.9, 0.5, 0.0, 0.99),
-    "beta2": (0.999, 0.5, 0.9, 0.0),
-    "compress": ("momentum", "update"),
-    "scale_block": (None, (8, 8), (16, 56), (64, 1016), (1024, 1024), (1032, 4096)),
-    "frozen_dtype": ("float32", "bfloat16"),
-}
+EDGES: dict[str, int | None] = {"any": None, "one before": -1, "on": 0, "one after": 1}
+"""Where D lies beside a multiple of the number of chunks times ``chunk_multiple``; "any": anywhere."""
+
 CHECKPOINTS = ("none", "save", "reload", "reload used", "reload often", "resize", "resize twice", "several")
 """What is done beside steps; "reload used" also goes back to an earlier step of the same instance."""
 
@@ -73,8 +63,13 @@ TRIPLES = (
     "snapshots",
     "compress",
     "frozen_dtype",
+    "local_limit",
+    "layers",
 )
 """The features of which ``ci`` covers every triple."""
+
+UNBLOCKED = ("workers", "edge", "scale_block")
+"""Features of which every profile covers every triple without blocks: what goes wrong at an edge goes wrong there."""
 
 LATE = ("workers", "magnitude", "compressed")
 """The features of which every profile covers every triple: small and large scales in late steps, at every N."""
@@ -82,11 +77,12 @@ LATE = ("workers", "magnitude", "compressed")
 
 def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -> Space:
     """Features and levels for a class with these traits; ``thorough`` adds runs of 300 steps."""
-    takes = {name: hyper_levels(name, values, traits) for name, values in HYPERS.items()}
+    takes = {name: hyper_levels(name, values, traits) for name, values in traits.checked_as.levels.items()}
     freeze = traits.taken("freeze_step")
     features: dict[str, tuple[Any, ...]] = {
         "workers": worker_levels(traits),
         "size": allowed_sizes(traits),
+        "edge": allowed_edges(traits),
         "freeze": tuple((n, n) for n in freeze) if freeze else FREEZE,
         "compressed": (*COMPRESSED, *((LONG,) if thorough else ())) if traits.compresses else ((0, 0),),
         **takes,
@@ -104,7 +100,7 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         features["checkpoint"] = tuple(level for level in features["checkpoint"] if not level.startswith("resize"))
     if not traits.compresses:
         features["skips"], features["when"] = ("none", "in the warm-up"), ("in the warm-up",)
-    return Space(features, excluded)
+    return Space(features, excluded_by((*EXCLUDED, *traits.checked_as.excluded)))
 
 
 def allowed_layouts(traits: Traits) -> tuple[str, ...]:
@@ -117,7 +113,11 @@ def _magnitudes(traits: Traits) -> tuple[str, ...]:
     if not traits.compresses:
         return ("1",)
     more = max(allowed_workers(traits)) > 1 and traits.dtype == "float32"
-    return (*magnitudes(flushes=traits.flushes_subnormals), *(("largest",) if more else ()))
+    found = (*magnitudes(flushes=traits.flushes_subnormals), *(("largest",) if more else ()))
+    none = traits.checked_as.no_magnitudes
+    if traits.refresh_policy is not None:  # of its own, so that v may take late gradients
+        none = (*none, "huge", "largest")
+    return tuple(name for name in found if name not in none)
 
 
 def allowed_workers(traits: Traits) -> Sequence[int]:
@@ -137,6 +137,11 @@ def allowed_sizes(traits: Traits) -> tuple[Range, ...]:
     return _inside(SIZES, traits.sizes)
 
 
+def allowed_edges(traits: Traits) -> tuple[str, ...]:
+    """Levels of where D lies beside a multiple; a class that declares its sizes has those."""
+    return tuple(EDGES) if traits.sizes is None else ("any",)
+
+
 def _inside(ranges: Sequence[Range], allowed: Sequence[int]) -> tuple[Range, ...]:
     """The ranges that hold an allowed number, and some of those that are beyond them all."""
     inside = [(low, high) for low, high in ranges if any(low <= one <= high for one in allowed)]
@@ -154,9 +159,16 @@ TOO_LONG = "too long for one case"
 NO_MEANING = "there is no such case"
 NO_NUMBER = "without eps a gradient of 0 divides by 0"
 
+NO_ROOM = "no such size is short enough"
 OVERFLOW = "x or the errors would overflow"
 
+EDGE_RULES: tuple[Rule, ...] = (
+    ("size", lambda size: size[1] <= 40, "edge", lambda edge: edge != "any", NO_ROOM),
+    ("workers", lambda n: n[1] > 16, "edge", lambda edge: edge != "any", NO_ROOM),
+)
+
 EXCLUDED: tuple[Rule, ...] = (
+    *EDGE_RULES,
     ("size", lambda size: size[0] >= 16385, "workers", lambda n: n[1] > 4, TOO_LONG),
     ("size", lambda size: size[0] >= 257, "workers", lambda n: n[1] > 16, TOO_LONG),
     ("size", lambda size: size[0] >= 41, "workers", lambda n: n[1] > 64, TOO_LONG),
@@ -186,9 +198,6 @@ EXCLUDED: tuple[Rule, ...] = (
 )
 
 
-excluded = excluded_by(EXCLUDED)
-
-
 def large_rows(space: Space, seed: int) -> Iterator[tuple[Row, np.random.Generator]]:
     """Few rows of ``LARGE`` size, each with its generator, that hold every other level that is not too long with it."""
     large = Space({**space.features, "size": (LARGE,)}, space.exclusion)
@@ -203,12 +212,20 @@ def workers(level: Range, traits: Traits, rng: np.random.Generator) -> int:
     return int(rng.choice([n for n in allowed_workers(traits) if level[0] <= n <= level[1]]))
 
 
-def dims(level: tuple[int, int], n: int, traits: Traits, rng: np.random.Generator) -> int:
-    """D within its level: anywhere, if large nearer its low end, or beside a multiple of N * ``chunk_multiple``."""
-    low, high = level
+def dims(row: Row, n: int, traits: Traits, rng: np.random.Generator) -> int:
+    """D within its level: anywhere, if large nearer its low end, or beside a multiple of chunks * ``chunk_multiple``.
+
+    Where the level has no such multiple, beside one of ``chunk_multiple`` alone.
+    """
+    (low, high), off = row["size"], EDGES[row["edge"]]
     if traits.sizes is not None:
         return int(rng.choice([size for size in traits.sizes if low <= size <= high]))
     size = int(low * (high / low) ** rng.random()) if low > 256 else int(rng.integers(low, high, endpoint=True))
-    unit = n * traits.chunk_multiple
-    beside = round(size / unit) * unit + int(rng.integers(-1, 2))
-    return beside if low <= beside <= high and rng.random() < 0.5 else size
+    if off is None and rng.random() < 0.5:
+        return size
+    off = int(rng.integers(-1, 2)) if off is None else off
+    for unit in ((traits.server_chunks or n) * traits.chunk_multiple, traits.chunk_multiple):
+        least, most = max(1, -((off - low) // unit)), (high - off) // unit
+        if least <= most:
+            return min(max(round(size / unit), least), most) * unit + off
+    return size

@@ -44,6 +44,12 @@ def one_idle_worker(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return values
 
 
+def constant(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """One number, not 0, at all elements of a worker."""
+    one = rng.choice([-1.0, 1.0], (*shape[:-1], 1)) * (0.5 + rng.random((*shape[:-1], 1)))
+    return np.broadcast_to(one, shape).copy()
+
+
 PALETTES: dict[str, Palette] = {
     "gaussian": gaussian,
     "integers": integers,
@@ -51,6 +57,7 @@ PALETTES: dict[str, Palette] = {
     "skewed": skewed,
     "sparse": sparse,
     "one idle worker": one_idle_worker,
+    "constant": constant,
 }
 
 

@@ -25,7 +25,8 @@ class Profile:
         draws: cases drawn for every row.
         exact: seeds of runs and rounds without rounding.
         triples: whether every triple of the features in ``TRIPLES`` is covered in each array.
-        minutes: when the search is cut off, unless told otherwise.
+        minutes: of time by the clock when the search is cut off, unless told otherwise: some twenty times what a quiet
+            machine needs, so that a busy one does not decide.
         simplifying: smaller cases that are tried for each clause that fails.
         largest: the largest D of the rows; the few large cases come with it where it is 2^20.
     """
@@ -41,9 +42,9 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile(1, 1, 40, triples=False, minutes=5, simplifying=400, cheap=1),
-    "ci": Profile(6, 2, 120, triples=True, minutes=30, simplifying=1000, cheap=3),
-    "deep": Profile(100, 5, 1000, triples=True, minutes=8 * 60, simplifying=5000, cheap=40),
+    "quick": Profile(1, 1, 60, triples=False, minutes=20, simplifying=400, cheap=1),
+    "ci": Profile(6, 2, 120, triples=True, minutes=120, simplifying=1000, cheap=3),
+    "deep": Profile(100, 5, 1000, triples=True, minutes=24 * 60, simplifying=5000, cheap=40),
 }
 
 
@@ -90,6 +91,10 @@ class Plan:
         if arrays:
             few = replace(space, features={**space.features, "size": space.features["size"][:FEW]})
             arrays[0] += missing_rows(few, seed, late, [row for rows in arrays for row in rows], beside)
+            if level == "optimizer":
+                plain = replace(few, features={**few.features, "scale_block": (None,)})
+                names = optimizer_space.UNBLOCKED
+                arrays[0] += missing_rows(plain, seed, names, [row for rows in arrays for row in rows], beside)
         tried = [row for array in arrays for row in array for _ in range(profile.draws)]
         rows = [(row, 10**6 * seed + number) for number, row in enumerate(tried)]
         rows.sort(key=lambda item: _weight(item[0]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from verification.relation.finding import Finding
+from verification.relation.finding import Finding, of_the_user
 from verification.search.cases import Case, CollectiveCase, OptimizerCase, OtherRun, kind, workers_after
 from verification.search.literals import hyper_text, literal
 
@@ -32,12 +32,12 @@ class Program:
     class_name: str
     body: tuple[str, ...]
 
-    def text(self, source: str) -> str:
-        """All of it; ``source`` is the path that the class is loaded from."""
+    def text(self, source: str, *loaded: str) -> str:
+        """All of it; ``source`` is the path that the class is loaded from, ``loaded`` are more lines after that."""
         loading = f"{self.class_name} = runpy.run_path({source!r})[{self.class_name!r}]"
         imports = ["import runpy", *(line for line in self.imports if line.startswith("import "))]
         ours = [line for line in self.imports if not line.startswith("import ")]
-        return "\n".join([*imports, *([""] if ours else []), *ours, "", loading, "", *self.body])
+        return "\n".join([*imports, *([""] if ours else []), *ours, "", loading, *loaded, "", *self.body])
 
     def raises(self, under_test: type) -> BaseException | None:
         """What it raises with this class in place of the one from the file."""
@@ -45,9 +45,9 @@ class Program:
         try:
             with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
                 builtins.exec(compile(code, "<counterexample>", "exec"), {self.class_name: under_test})
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            if of_the_user(error):
+                raise
             return error
         return None
 

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from theory import rounding
-from verification.protocol import ARRAYS, Array, Snapshot
+from verification.algorithms.base import array_names
+from verification.protocol import Array
+from verification.relation import relation_of
 from verification.relation.checkpoint import resized, same_state
-from verification.relation.compression import CompressionRound, collective_round
+from verification.relation.collective import collective_round
+from verification.relation.compression import CompressionRound
 from verification.relation.finding import Finding, Misbehaved, not_finite
-from verification.relation.step import StepRelation, same_bits
+from verification.relation.transition import same_bits
 from verification.search.cases import Call, Case, CollectiveCase, OptimizerCase, kind, workers_after
 from verification.search.driver import Driver
 from verification.search.layouts import LAYOUTS, spoil
@@ -55,8 +58,8 @@ class Move:
     """One operation of a run: the state before and after, where it was looked at, and what was done."""
 
     operation: str
-    before: Snapshot | None
-    after: Snapshot | None
+    before: Any
+    after: Any
     grads_ND: Array | None = None
     findings: list[Finding] = field(default_factory=list)
 
@@ -133,8 +136,8 @@ def _modified(method: str, name: str, given: Array, original: Array) -> list[Fin
     return [Finding("purity", "arguments", f"{method} modified {name}")]
 
 
-def _changed(raw: Snapshot, copies: Snapshot) -> list[Finding]:
-    for name in ARRAYS:
+def _changed(raw: Any, copies: Any) -> list[Finding]:
+    for name in array_names(copies):
         if not same_bits(getattr(raw, name), getattr(copies, name)):
             return [Finding("purity", "observation", f"{name} of an older snapshot changed")]
     return []
@@ -149,7 +152,7 @@ def _optimizer(driver: Driver, case: OptimizerCase, judged: set[str]) -> Iterato
     for place, move in enumerate(follow(driver, case, DISTURBANCES)):
         findings = list(move.findings)
         if move.before is not None and move.after is not None:
-            if not (where := not_finite({name: getattr(move.before, name) for name in ARRAYS})):
+            if not (where := not_finite({name: getattr(move.before, name) for name in array_names(move.before)})):
                 # what rounds nowhere was made for a run that is right up to here
                 findings += _transition(driver, replace(case, exact=case.exact and not found), move, judged)
             elif not found:
@@ -176,7 +179,7 @@ def _events(case: OptimizerCase) -> list[str]:
     return [clause for event, clause in DISTURBANCES.items() if event in present]
 
 
-def _end(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -> Snapshot:
+def _end(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -> Any:
     """Where a run ends."""
     end = None
     for move in follow(driver, case, disturbances):
@@ -185,7 +188,7 @@ def _end(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -> 
     return end
 
 
-def _explained(driver: Driver, case: OptimizerCase, plain: Snapshot, end: Snapshot) -> Iterator[Finding]:
+def _explained(driver: Driver, case: OptimizerCase, plain: Any, end: Any) -> Iterator[Finding]:
     """Which disturbance alone makes the run end elsewhere."""
     names = "plain", "end"
     again = list(same_state(plain, _end(driver, case, ()), "at the end of the same run", "determinism", names))
@@ -208,8 +211,8 @@ def _transition(driver: Driver, case: OptimizerCase, move: Move, judged: set[str
     assert move.before is not None
     assert move.after is not None
     if move.grads_ND is not None:
-        relation = StepRelation(move.before, move.grads_ND, move.after, case.hyper, driver.traits, exact=case.exact)
-        return relation.findings(judged)
+        relation, about = relation_of(driver.traits), (case.hyper, driver.traits)
+        return relation(move.before, move.grads_ND, move.after, *about, exact=case.exact).findings(judged)
     if move.operation.startswith("resize"):
         judged.add("resize")
         return resized(move.before, move.after, driver.traits)

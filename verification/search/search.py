@@ -6,14 +6,15 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onebit_files import counted
-from verification.protocol import EXTENSIONS
 from verification.relation.finding import AdapterError, Finding, OutOfTime, Unsupported
 from verification.search.cases import Case
 from verification.search.causes import Cause, Causes, Failing
@@ -22,6 +23,7 @@ from verification.search.covering import Row
 from verification.search.driver import Driver
 from verification.search.plan import PROFILES, Plan, Profile, costs_of_row, plain_case
 from verification.search.runs import check
+from verification.search.verdicts import Coverage, Result, Verdict, by_levels
 
 ENOUGH_CALLS = 100
 """So many calls say how long a full check takes."""
@@ -30,102 +32,44 @@ SEARCHING = 0.75
 """Share of the time for the search where something is found; the rest is for smaller counterexamples."""
 
 LEAST_CASES, LEAST_PAIRS = 8, 0.9
-"""A clause holds if it was judged in so many cases, and in so large a share of the pairs of levels of its domain."""
+"""A clause holds if every planned case of its domain was run to its end, and if it was judged in so many of them and in
+so large a share of the pairs of levels: in the others it had nothing to judge, such as a resize to as many workers."""
 
+SAMPLE = 12
+"""So many of the cases in which a clause fails must hold with a declaration for it to be named."""
 
-@dataclass
-class Verdict:
-    """What came of one clause.
-
-    Attributes:
-        outcome: "holds", "fails" or "not checked".
-        findings: of this clause, in the case.
-        case: a small failing case; that of the cause where it breaks this clause too.
-        cases: in how many it was judged.
-        pairs: how many pairs of feature levels these hold, and how many its domain has.
-        note: why it was not checked.
-        program: shows the case, and asserts what does not hold there.
-        cause: number of the cause, from 1, in the order of the result's; 0: it has none.
-    """
-
-    clause: Clause
-    outcome: str = "not checked"
-    findings: tuple[Finding, ...] = ()
-    case: Case | None = None
-    cases: int = 0
-    pairs: tuple[int, int] = (0, 0)
-    note: str = ""
-    program: str = ""
-    cause: int = 0
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """What the search of one level has covered.
-
-    Attributes:
-        rows: rows of the covering array that were checked, and all of them.
-        pairs: pairs of feature levels in them, and all that are allowed.
-        excluded: reason -> how many pairs are left out for it.
-        triples: groups of features of which the rows hold every triple too.
-        undeclared: extensions that the class does not declare, and is not asked for.
-        levels: feature -> the levels that the pairs are of.
-    """
-
-    level: str
-    rows: tuple[int, int]
-    pairs: tuple[int, int]
-    excluded: dict[str, int]
-    triples: tuple[tuple[str, ...], ...] = ()
-    undeclared: tuple[str, ...] = ()
-    levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Result:
-    """Verdicts in the order of the table, and what they rest on.
-
-    Attributes:
-        left_out: reason -> clauses that do not concern this class.
-        notes: what kept the search from being whole, each with what to do.
-        cases: how many were tried.
-        seconds: until they were, by the clock.
-        cpu_seconds: the processor time of that in this process, which others on the machine hardly change.
-        causes: why clauses fail, each with the clauses that do for it.
-    """
-
-    verdicts: list[Verdict]
-    coverage: list[Coverage]
-    left_out: dict[str, list[str]]
-    notes: list[str]
-    cases: int
-    seconds: float
-    cpu_seconds: float = 0.0
-    causes: list[Cause] = field(default_factory=list)
-
-    def of(self, outcome: str) -> list[Verdict]:
-        """The verdicts with this outcome."""
-        return [verdict for verdict in self.verdicts if verdict.outcome == outcome]
+TOLD_AFTER, TOLD_ABOVE = 0.05, 3
+"""After this share of its time a search says how long a whole one takes, if that is so many times its limit."""
 
 
 @dataclass
 class _Tally:
-    """What is known of one clause so far: where it was judged and failed, and the smallest failing case."""
+    """What is known of one clause so far: where it was judged and failed, and the smallest failing case.
+
+    ``again`` makes cases in which it failed anew.
+    """
 
     clause: Clause
     rows: list[Row] = field(default_factory=list)
     cases: int = 0
     failed: set[int] = field(default_factory=set)
     failing: tuple[float, Case, list[Finding]] | None = None
+    again: list[Callable[[], Case]] = field(default_factory=list)
 
 
 class _Search:
     """One search; :func:`search` has the words."""
 
     def __init__(
-        self, driver: Driver, profile: Profile, seed: int, only: Sequence[str], found: Callable[[Verdict], None]
+        self,
+        driver: Driver,
+        profile: Profile,
+        seed: int,
+        only: Sequence[str],
+        found: Callable[[Verdict], None],
+        name: str,
     ) -> None:
-        self.found = found
+        self.found, self.name = found, name
         self.driver, self.profile, self.begin = driver, profile, time.monotonic()
         levels = {name.split(".")[0] for name in only} or set(driver.levels)
         chosen, self.left_out = clauses_of(driver)
@@ -133,32 +77,41 @@ class _Search:
         self.plans = [Plan.of(driver, level, profile, seed) for level in driver.levels if level in levels]
         self.tallies = {clause.id: _Tally(clause) for clause in self.clauses}
         self.done: dict[str, list[Row]] = {plan.level: [] for plan in self.plans}
-        self.refused: Counter[str] = Counter()
-        self.refused_rows: dict[str, list[Row]] = {plan.level: [] for plan in self.plans}
-        self.cases, self.cut, self.limit = 0, False, math.inf
+        self.refused: list[tuple[str, str, Row | None]] = []
+        self.whole: set[str] = set()
+        self.cases, self.limit = 0, math.inf
         self.costs: list[tuple[float, float, float]] = []
 
-    def run(self, limit: float, progress: Callable[[int, int], None]) -> None:
+    def run(self, limit: float, progress: Callable[[int, int], None], tell: Callable[[str], None]) -> None:
         """Check every case of the plans, until ``limit`` seconds are over; where something is found, a part of them."""
         self.limit = limit
         self.driver.deadline = self.begin + limit
-        total = sum(len(plan) for plan in self.plans)
-        try:
+        total, told = sum(len(plan) for plan in self.plans), False
+        with suppress(OutOfTime):
             for plan in self.plans:
                 for row, seed in plan.rows:
                     start = time.monotonic()
-                    self.one(plan, plan.case(row, seed), row)
+                    self.one(plan, partial(plan.case, row, seed), row)
                     self.costs.append((*costs_of_row(row), time.monotonic() - start))
                     progress(self.cases, total)
+                    late = not told and time.monotonic() - self.begin > TOLD_AFTER * limit
+                    if late and (needed := self.seconds_needed()) is not None:
+                        told = True
+                        if needed > TOLD_ABOVE * limit:
+                            tell(self.how_long())
                 for case in plan.specials:
-                    self.one(plan, case, None)
+                    self.one(plan, lambda case=case: case, None)
                     progress(self.cases, total)
-        except OutOfTime:
-            self.cut = True
+                self.whole.add(plan.level)
 
-    def one(self, plan: Plan, case: Case, row: Row | None) -> None:
+    @property
+    def cut(self) -> bool:
+        """Whether the time was over before the last case."""
+        return len(self.whole) < len(self.plans)
+
+    def one(self, plan: Plan, make: Callable[[], Case], row: Row | None) -> None:
         """Check one case, and note what was judged and found."""
-        judged: set[str] = set()
+        case, judged = make(), set[str]()
         found: dict[str, list[Finding]] = {}
         self.cases += 1
         try:
@@ -166,9 +119,7 @@ class _Search:
                 for finding in check(self.driver, case, judged):
                     found.setdefault(finding.clause, []).append(finding)
         except Unsupported as reason:
-            self.refused[str(reason)] += 1
-            if row is not None:
-                self.refused_rows[plan.level].append(row)
+            self.refused.append((plan.level, str(reason), row))
         else:
             if row is not None:
                 self.done[plan.level].append(row)
@@ -182,6 +133,7 @@ class _Search:
             size = plan.size(case)
             if name in found:
                 tally.failed.add(self.cases)
+                tally.again += [make] * (row is not None)
             if name in found and (tally.failing is None or size < tally.failing[0]):
                 tally.failing = size, case, found[name]
                 self.found(Verdict(tally.clause, "fails", tuple(found[name]), case, tally.cases))
@@ -197,8 +149,10 @@ class _Search:
         if tally.failing is not None:
             _, case, findings = tally.failing
             verdict.outcome, verdict.case, verdict.findings = "fails", case, tuple(findings)
-        elif missing := self.never(tally):
-            verdict.note = f"judged in {counted(tally.cases, 'case')}, never with {missing}; {self.why()}"
+        elif refused := self.refused_in(clause):
+            verdict.note = f"{counted(len(refused), 'case')} of its domain {_were(refused)} refused: {refused[0][0]}"
+        elif clause.level not in self.whole:
+            verdict.note = f"the time was over, after {counted(tally.cases, 'case')}"
         elif tally.cases >= LEAST_CASES and pairs[0] >= LEAST_PAIRS * pairs[1]:
             verdict.outcome = "holds"
         else:
@@ -211,9 +165,11 @@ class _Search:
         """The causes of what fails; the verdicts get their cases, and programs."""
         causes = Causes(self.driver, self.profile.simplifying)
         failing = [
-            Failing(one.clause, one.case, one.findings, frozenset(self.tallies[one.clause.id].failed), one.cases)
+            Failing(
+                one.clause, one.case, one.findings, frozenset(tally.failed), one.cases, _spread(tally.again, SAMPLE)
+            )
             for one in verdicts
-            if one.case is not None
+            if one.case is not None and (tally := self.tallies[one.clause.id])
         ]
         explained = causes.explain(failing)
         for verdict in verdicts:
@@ -226,20 +182,16 @@ class _Search:
                 verdict.program = cause.program if shown else causes.program(one.case, one.findings)
         return causes.found
 
-    def never(self, tally: _Tally) -> str:
-        """The levels with which the class refused every case of a clause's domain, in words."""
-        refused, judged = (
-            {item for row in rows if tally.clause.domain(row) for item in row.items()}
-            for rows in (self.refused_rows[tally.clause.level], tally.rows)
-        )
-        return ", ".join(sorted(f"{name} {value}" for name, value in refused - judged))
+    def refused_in(self, clause: Clause) -> list[tuple[str, Row | None]]:
+        """The reasons and rows of the cases of its domain that the class refused, though it declares nothing."""
+        return [
+            (reason, row)
+            for level, reason, row in self.refused
+            if level == clause.level and (row is None or clause.domain(row))
+        ]
 
     def why(self) -> str:
-        """The likeliest reason for which a clause was judged too rarely."""
-        if self.cut:
-            return "the time was over"
-        if self.refused:
-            return f"NotImplementedError: {self.refused.most_common(1)[0][0]}"
+        """The likeliest reason for which a clause was judged too rarely in a whole search."""
         if any(tally.failing is not None for tally in self.tallies.values()):
             return "what it starts from fails"
         return "a larger profile has more cases"
@@ -250,7 +202,8 @@ class _Search:
         excluded = Counter(plan.space.excluded().values())
         pairs = plan.space.pair_count(done), plan.space.pair_count(rows)
         declared = self.driver.traits.extensions
-        undeclared = tuple(name for name in EXTENSIONS if name not in declared and plan.level == "optimizer")
+        known = self.driver.traits.checked_as.extensions
+        undeclared = tuple(name for name in known if name not in declared and plan.level == "optimizer")
         return Coverage(
             plan.level,
             (len(done), len(rows)),
@@ -259,34 +212,51 @@ class _Search:
             plan.triples,
             undeclared,
             dict(plan.space.features),
+            self.driver.traits.checked_as.title if plan.level == "optimizer" else "",
         )
 
-    def time_needed(self, name: str) -> str:
-        """How long a full check takes: the calls at the mean of those so far, and what is done beside them."""
-        took_C = np.array(self.driver.took)
-        if len(took_C) < ENOUGH_CALLS or not self.costs:
-            return f"the time was over after {counted(len(took_C), 'call')}, too few to say how long a full check takes"
-        each = float(np.minimum(took_C, np.quantile(took_C, 0.95)).mean())  # the first call of a thing may be slow
+    def seconds_needed(self) -> float | None:
+        """How long all rows take, by those so far; None: too few to say."""
+        if len(self.driver.took) < ENOUGH_CALLS or not self.costs:
+            return None
         costs_RK = np.array([costs_of_row(row) for plan in self.plans for row, _ in plan.rows], np.float64)
-        minutes = math.ceil(whole_time(np.array(self.costs), costs_RK) / 60)
+        return whole_time(np.array(self.costs), costs_RK)
+
+    def how_long(self) -> str:
+        """How long a full check takes: the calls at the mean of those so far, and what is done beside them."""
+        took_C, seconds = np.array(self.driver.took), self.seconds_needed()
+        if seconds is None:
+            return f"{counted(len(took_C), 'call')} are too few to say how long a full check takes"
+        each = float(np.minimum(took_C, np.quantile(took_C, 0.95)).mean())  # the first call of a thing may be slow
+        minutes = math.ceil(seconds / 60)
         whole = f"{counted(minutes, 'minute')}" if minutes < 120 else f"{minutes / 60:.1f} hours"
         return (
-            f"the time was over, at {each:.2g} s a call of {self.driver.name} on this machine as busy as it is: a full "
-            f"{name} check takes about {whole}; say --minutes {math.ceil(1.5 * minutes)}"
+            f"at {each:.2g} s a call of {self.driver.name} on this machine as busy as it is, a full {self.name} check "
+            f"takes about {whole}; say --minutes {math.ceil(1.5 * minutes)}"
         )
 
-    def notes(self, name: str) -> list[str]:
+    def notes(self) -> list[str]:
         """What kept the search from being whole."""
-        notes = []
-        if self.cut:
-            notes.append(self.time_needed(name))
-        for reason, count in self.refused.most_common(3):
-            verb = "was" if count == 1 else "were"
+        notes = [f"the time was over: {self.how_long()}"] if self.cut else []
+        for reason, count in Counter(reason for _, reason, _ in self.refused).most_common(3):
+            rows = [row for _, why, row in self.refused if why == reason and row is not None]
+            others = [row for done in self.done.values() for row in done]
+            levels = by_levels(rows, others) or "those without rounding, or very large"
             notes.append(
-                f"{count} of {counted(self.cases, 'case')} {verb} refused ({reason}): declare what the class takes "
-                "(takes, workers, sizes, compresses), and it is checked fully within that"
+                f"{count} of {counted(self.cases, 'case')} {_were(range(count))} refused ({reason}): {levels}; declare "
+                "what the class takes (takes, workers, sizes, layouts, extensions, compresses, flushes_subnormals): it "
+                "is checked fully within that"
             )
         return notes
+
+
+def _were(some: Sequence[Any]) -> str:
+    return "was" if len(some) == 1 else "were"
+
+
+def _spread(some: Sequence[Any], count: int) -> tuple[Any, ...]:
+    """At most so many of them, evenly spread."""
+    return tuple(some[at] for at in sorted({*np.linspace(0, len(some) - 1, count).astype(int)})) if some else ()
 
 
 def whole_time(done_RK: NDArray[np.float64], all_RK: NDArray[np.float64]) -> float:
@@ -315,6 +285,8 @@ def search(
     progress: Callable[[int, int], None] = lambda done, total: None,
     begin: Callable[[list[Verdict]], None] = lambda verdicts: None,
     found: Callable[[Verdict], None] = lambda verdict: None,
+    tell: Callable[[str], None] = lambda sentence: None,
+    searched: Callable[[Result], None] = lambda result: None,
 ) -> Result:
     """Search the whole case space of a class; ``only`` these clauses get a verdict (none: all do).
 
@@ -328,22 +300,24 @@ def search(
         progress: called after each case with how many are done, of how many.
         begin: called before the first case with the verdicts that there will be.
         found: called with each failure that is smaller than those before it of its clause.
+        tell: called once, early, where the time will hardly do.
+        searched: called with the result before its counterexamples are made smaller.
 
     Raises:
         AdapterError: the class can't be driven at all; one sentence says why.
     """
     settings, began = PROFILES[profile] if isinstance(profile, str) else profile, time.process_time()
     probe(driver)
-    run = _Search(driver, settings, seed, only, found)
+    run = _Search(driver, settings, seed, only, found, name or (profile if isinstance(profile, str) else "such a"))
     begin([Verdict(clause) for clause in run.clauses])
     limit = 60 * (settings.minutes if minutes is None else minutes)
-    run.run(limit, progress)
+    run.run(limit, progress, tell)
     seconds, cpu_seconds = time.monotonic() - run.begin, time.process_time() - began
-    notes = run.notes(name or (profile if isinstance(profile, str) else "such a"))
+    verdicts, coverage = [run.verdict(clause) for clause in run.clauses], [run.coverage(plan) for plan in run.plans]
+    result = Result(verdicts, coverage, run.left_out, run.notes(), run.cases, seconds, cpu_seconds)
+    searched(result)
     driver.deadline = run.begin + limit
-    verdicts = [run.verdict(clause) for clause in run.clauses]
-    causes, coverage = run.explained(verdicts), [run.coverage(plan) for plan in run.plans]
-    return Result(verdicts, coverage, run.left_out, notes, run.cases, seconds, cpu_seconds, causes)
+    return replace(result, causes=run.explained(verdicts))
 
 
 def probe(driver: Driver) -> None:

@@ -160,10 +160,9 @@ def _smaller_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]
     if case.exact:
         return
     for part in _fewer(case.dim, traits.sizes):
-        grads_TND, target = np.delete(case.grads_TND, part, axis=-1), case.target
-        if target is not None:
-            target = _without(target, part)
-        yield replace(case, params_D=np.delete(case.params_D, part), grads_TND=grads_TND, target=target)
+        target = None if case.target is None else _without(case.target, part)
+        arrays = {"params_D": np.delete(case.params_D, part), "grads_TND": np.delete(case.grads_TND, part, axis=-1)}
+        yield replace(case, **arrays, target=target, hyper=case.hyper.without(part))
     for n in range(1, case.n_workers):
         if traits.workers is None or n in traits.workers:
             yield trimmed(replace(case, n_workers=n))
@@ -171,7 +170,9 @@ def _smaller_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]
 
 def _without(run: OtherRun, part: slice) -> OtherRun:
     """Another run without some of its elements."""
-    return replace(run, params_D=np.delete(run.params_D, part), grads_TND=np.delete(run.grads_TND, part, axis=-1))
+    hyper = None if run.hyper is None else run.hyper.without(part)
+    arrays = {"params_D": np.delete(run.params_D, part), "grads_TND": np.delete(run.grads_TND, part, axis=-1)}
+    return replace(run, **arrays, hyper=hyper)
 
 
 def _simpler_other(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
@@ -256,7 +257,7 @@ def _shorter(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
 def _simpler_settings(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
     """Hyper-parameters at their defaults, an earlier freeze, resizes to fewer workers."""
     plain = type(case.hyper)(freeze_step=case.hyper.freeze_step)
-    kept = {"beta1", "scale", "freeze_step"} if case.exact else {"freeze_step"}
+    kept = {*traits.checked_as.exact, "scale", "freeze_step"} if case.exact else {"freeze_step"}
     if case.exact and case.hyper.compress == "update":
         kept |= {"beta2", "eps", "bias_correction", "compress"}  # P is a power of two
     for name, value in vars(plain).items():

@@ -1,0 +1,164 @@
+"""Hypotheses that nobody can meet: no example hides that, neither by rounding nor by what can't be evaluated."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from tests.theory.theory_support import SQUARE, theorem, u, x, y, z
+from theory import limit, verdict
+from theory.chain import faults
+from theory.formula import ForAll, Implies, array, eq, le, lt, ne, total
+from theory.notation import N, Row, beta1, k, t
+from theory.registry import all_theorems
+from theory.theorem import Example, Hypothesis, Line, Theorem, Use
+from theory.verdict import judge
+from theory.witness import contradictions
+
+w = sp.Symbol("w", real=True)
+v = array("v")
+f = sp.Function("f", real=True)
+WHERE = (Row(f, "f", "a function", coq="R -> R"),)
+
+
+def assuming(*formulas, **inputs) -> list[str]:
+    """What is found wrong with an example of a theorem with these hypotheses."""
+    made = theorem(
+        eq(0, 0),
+        hypotheses=tuple(Hypothesis(f"h{n}", formula, "assumed") for n, formula in enumerate(formulas)),
+        where=(*theorem(eq(x, y)).where, *WHERE),
+    )
+    return contradictions(made, inputs)
+
+
+@pytest.mark.parametrize(
+    ("formulas", "inputs"),
+    [
+        ((le(sp.exp(-x), 0),), {"x": 1e4}),  # 0.0 in float64
+        ((le(sp.exp(-sp.exp(x)), 0),), {"x": 30.0}),
+        ((le(x**200, 0),), {"x": 1e-3}),
+        ((le(2 * sp.exp(x), sp.exp(x)),), {"x": 1e5}),  # inf <= inf
+        ((le(y, x ** sp.exp(x)),), {"x": 1e3, "y": 1e13}),  # above what an example may have
+        ((le(sp.exp(sp.exp(sp.exp(x))), 0),), {"x": 1e4}),  # beyond what can be computed
+        ((le(y / (x - 1), 0),), {"x": 1.0, "y": 1.0}),  # 1/0
+        ((le(sp.log(x - 1), 0),), {"x": 1.0}),
+        ((le(sp.sqrt(x - 2), 1),), {"x": 1.0}),
+        ((le(x, x * (1 - sp.Rational(1, 10**15))),), {"x": 1.0}),  # within rounding, and no rounding is needed
+        ((lt(x, y), lt(y, x)), {"x": 1.0, "y": 1.0}),
+        ((ne(x, x + 0 * y),), {"x": 1.0, "y": 1.0}),
+        ((ForAll((w,), le(w, x)),), {"x": 3e9}),
+        ((ForAll((w,), le(w**2, x)),), {"x": 1e11}),
+        ((ForAll((w,), le(sp.log(1 + w**2), x)),), {"x": 5e4}),
+        ((ForAll((w,), lt(x, sp.exp(w))),), {"x": 1e-9}),
+        ((ForAll((w,), le(sp.Abs(f(w)), x)),), {"x": 1e5, "f": lambda z: z}),
+        ((ForAll((v,), le(v[0], x)),), {"x": 1e7}),
+        ((ForAll((v,), Implies((ForAll(((k, N),), eq(v[k], u[k])),), le(3, v[0]))),),
+         {"u": [2.0, 2.0], "n_workers": 2}),  # one v alone is spoken of
+        ((ForAll(((k, N),), le(1, u[k])),), {"u": [], "n_workers": 3}),
+        ((ForAll(((k, N),), le(1, u[k])),), {"u": [1.0, 1.0], "n_workers": 3}),
+        ((ForAll((t,), le(1, u[t])),), {"u": []}),
+        ((le(1, u[5]),), {"u": [1.0, 1.0]}),
+        ((le(1, u[N - 3]),), {"u": [0.0, 0.0, 5.0], "n_workers": 2}),  # u[-1]
+        ((le(1, u[0]),), {"u": [float("nan")]}),
+        ((le(f(sp.exp(-x)), 0),), {"x": 1e4, "f": lambda z: z}),  # its argument is no float
+        ((ForAll(((k, N),), le(total(u[t] ** 2, t, N), -u[k] ** 2)),), {"u": [1e-200, 1e-170], "n_workers": 2}),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_met_or_not_be_evaluated_is_not_met(formulas, inputs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert assuming(*formulas, **inputs)
+
+
+@pytest.mark.parametrize(
+    ("formulas", "inputs"),
+    [
+        ((lt(0, sp.exp(-x)),), {"x": 1e4}),
+        ((ForAll((w,), le(-(w**2), x)),), {"x": 1.0}),
+        ((ForAll((w,), le(f(w), x)),), {"x": 1.0, "f": np.tanh}),
+        ((ForAll(((k, N),), eq(u[k + 1], u[k] / 3 + sp.Rational(1, 10))),),
+         {"u": [0.1, 0.1 / 3 + 0.1, (0.1 / 3 + 0.1) / 3 + 0.1], "n_workers": 2}),  # a run is rounded
+        ((eq(total(u[k], k, N), 0),), {"u": [0.1, 0.2, -0.1 - 0.2], "n_workers": 3}),
+        ((eq(u[0] + u[1], u[2]),), {"u": [0.1, 0.2, 0.3]}),
+        ((ForAll((v,), Implies((ForAll(((k, N),), eq(v[k], u[k])),), le(v[0], 2))),),
+         {"u": [2.0, 2.0], "n_workers": 2}),
+        ((ForAll(((k, N - 1),), le(2, u[k])),), {"u": [1.0], "n_workers": 1}),  # no k is below 0
+        ((ForAll((t,), le(1, u[t])),), {"u": lambda n: 1.0 + n}),
+    ],
+)  # fmt: skip
+def test_what_is_met_is_met(formulas, inputs):
+    assert assuming(*formulas, **inputs) == []
+
+
+def test_an_example_that_is_above_the_bound_by_what_underflows_is_seen():
+    for size, value in ((1e5, "3.56295e-43430"), (703.0, "4.90884e-306")):
+        made = theorem(le(z, sp.exp(-y)), example=lambda y=size: Example("more", 1e-305, {"z": 1e-306, "y": y}))
+        faulty = judge(made, {}, None).faults
+        assert (f"the example attains 1e-305, against {value}" in faulty) != (
+            "the conclusion is false on the example" in faulty
+        )
+
+
+def endless() -> Theorem:
+    """SymPy looks for the sign of the slack with ever more digits of both."""
+    slack = sp.exp(-1000) - sp.exp(-1000 + sp.Rational(1, 10**50))
+    return theorem(le(x, x + slack), [Line("<=", x + slack, "too near", slack=(slack,))], id="T98")
+
+
+def test_a_proof_that_does_not_end_is_not_checked(monkeypatch):
+    monkeypatch.setattr(verdict, "SECONDS", 0.5)
+    judged = judge(endless(), {}, None)
+    assert not judged.holds
+    assert judged.faults or "it took longer than 0.5 s of a processor" in judged.unchecked[0]
+    assert judge(SQUARE, {}, None).holds
+
+
+def test_time_is_up_even_for_who_goes_on_after_an_error():
+    def stubborn() -> None:
+        caught = 0
+        while caught < 2:
+            try:
+                sum(range(10**5))
+            except BaseException:
+                caught += 1
+                if caught == 2:
+                    raise
+
+    with pytest.raises(limit.TookTooLong), limit.processor_time(0.05):
+        stubborn()
+    sum(range(10**6))  # nothing is left of it
+
+
+@pytest.mark.parametrize(
+    ("domains", "says"),
+    [
+        ({beta1: sp.Interval(0, 1)}, "is no part of its usual one"),
+        ({beta1: sp.Interval.open(0, 2)}, "is no part of its usual one"),
+        ({sp.Symbol("z", positive=True): sp.Interval(1, 2)}, "of which it doesn't speak"),
+    ],
+)
+def test_a_domain_is_narrower_than_the_usual_one(domains, says):
+    wide = theorem(le(beta1 * x, x), domains=domains)
+    assert any(says in fault for fault in faults(wide))
+
+
+def test_a_hypothesis_about_all_numbers_is_used_and_not_met():
+    """`for all w: w <= x` proves anything, and no x is so large."""
+    every = Hypothesis("every", ForAll((w,), le(w, x)), "every number is at most x")
+    made = theorem(
+        le(y, x),
+        [Line("<=", x, "put y", (Use("every", 1, {w: y}),))],
+        hypotheses=(every,),
+        example=lambda: Example("large", 1.0, {"x": 1e11, "y": 1.0}),
+    )
+    assert faults(made) == ()
+    assert any("'every'" in fault for fault in judge(made, {}, None).faults)
+
+
+@pytest.mark.parametrize("name", ["T5c", "T5d", "T5i", "T5k", "T5a", "T5m", "T4c"])
+def test_words_name_the_start(name):
+    (found,) = (item for item in all_theorems() if item.id == name)
+    assert "start" in found.words

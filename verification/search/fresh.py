@@ -1,0 +1,75 @@
+"""Counterexamples in a process of their own: where a fault needs earlier calls in the same process, they say so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Literal
+
+from verification.search.program import Program
+
+Shown = Literal["fails", "passes", "unknown"]
+
+LOADED = "the class under test is loaded"
+"""What a script says before it uses the class: what fails earlier shows nothing."""
+
+ROUNDS = 1000
+"""So many times a program is repeated in one process, to see whether it fails then."""
+
+LONGEST = 30.0
+"""Seconds that one process is given."""
+
+
+def alone(program: Program, source: str, *, raises: bool, seconds: float) -> Shown:
+    """Whether a program fails in a new process: by its assertion, or by anything where it ``raises``."""
+    return _run(program.text(source, f"print({LOADED!r}, flush=True)"), raises=raises, seconds=seconds)[0]
+
+
+def honest(program: Program, source: str, *, raises: bool, left: Callable[[], float]) -> str:
+    """The text of a program that passes in a new process: in as many rounds as it takes, or with a word that it does.
+
+    Args:
+        program: it fails in this process.
+        source: the file that the class is loaded from.
+        raises: whether the class raises.
+        left: the seconds that are left.
+    """
+    body = textwrap.indent("\n".join(program.body), "    ")
+    start = f"print({LOADED!r})\nfor number in range(1, {ROUNDS + 1}):\n    print(number, flush=True)"
+    script = Program(program.imports, program.class_name, (start, body)).text(source)
+    shown, said = _run(script, raises=raises, seconds=left())
+    if shown == "fails":
+        rounds = next(line for line in reversed(said.splitlines()) if line.isdigit())
+        note = "# only after other calls in the same process: the class keeps something that instances share"
+        repeated = Program(program.imports, program.class_name, (note, f"for _ in range({rounds}):", body))
+        return repeated.text(source)
+    note = (
+        "# This was found after other calls in the same process, and passes in a new one: the class keeps something\n"
+        f"# that instances share, and {ROUNDS} rounds of the same calls don't bring it about."
+    )
+    return f"{note}\n{program.text(source)}"
+
+
+def _run(script: str, *, raises: bool, seconds: float) -> tuple[Shown, str]:
+    """How a script ends in a new process, and what it wrote."""
+    if seconds <= 0:
+        return "unknown", ""
+    path = f"import sys\nsys.path[:] = {sys.path!r}\n"
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-"],
+            input=path + script,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=min(seconds, LONGEST),
+            check=False,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return "unknown", ""
+    if ran.returncode == 0 or LOADED not in ran.stdout:
+        return ("passes" if ran.returncode == 0 else "unknown"), ran.stdout
+    last = (ran.stderr.strip().splitlines() or [""])[-1]
+    return ("fails" if raises or last.startswith("AssertionError") else "unknown"), ran.stdout
