@@ -6,7 +6,7 @@ r"""Hosts on a switch: namespaces, each with one link to a bridge in a namespace
 
 A token bucket (``tbf``) at eth0 limits what a host sends, one at its port what it receives. Added latency (``netem``)
 is at the ports: once on the way from any host to any other. Hosts know each other's addresses from the start and speak
-IPv4 alone, so that nothing but what the workers send is on the links.
+IPv4 alone, and the bridges look for no multicast groups, so that nothing but what the workers send is on the links.
 
 Hosts may be in nodes: those of a node share a bridge, whose one link to the switch is the limited one. Inside a node
 links are as fast as the machine.
@@ -76,9 +76,13 @@ class Network:
 
     def _link(self, congestion: str, node_size: int) -> None:
         everyone = range(len(self.hosts))
-        lines = ["link add bridge0 type bridge", *_up("bridge0")]
+        lines = ["link add bridge0 type bridge mcast_snooping 0", *_up("bridge0")]
         for j in self._nodes:
-            lines += [f"link add node{j} type bridge", *_up(f"node{j}"), f"link add up{j} type veth peer name down{j}"]
+            lines += [
+                f"link add node{j} type bridge mcast_snooping 0",
+                *_up(f"node{j}"),
+                f"link add up{j} type veth peer name down{j}",
+            ]
             lines += [*_up(f"up{j}", f"node{j}"), *_up(f"down{j}", "bridge0")]
         for k, host in enumerate(self.hosts):
             lines.append(f"link add port{k} type veth peer name {INTERFACE} address {_hardware(k)} netns {host}")

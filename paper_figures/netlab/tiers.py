@@ -31,7 +31,8 @@ from theory.theorems.communication_volume import wire_bytes
 CONTESTANTS = ("ddp", "1-bit", "warm-up-nodes", "1-bit-nodes")
 COLUMNS = ("", "step, ms", "compute", "line", "MB a node sends", "formula", "law", "step x")
 LEGEND = (
-    "line: what a node's frames take on its link; law: how far the bytes are from the formula; x: times faster than ddp"
+    "line: what a node's frames take on its link; law: how far the bytes, less framing, are from the formula; "
+    "x: times faster than ddp"
 )
 
 

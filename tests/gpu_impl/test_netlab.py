@@ -219,7 +219,7 @@ def record(folder, name, owner, names):
 def test_half_a_network_is_removed(monkeypatch):
     made = []
 
-    def fails(self, congestion):
+    def fails(self, *_):
         made.extend([self.switch, *self.hosts])
         raise LabError("no more")
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +19,7 @@ from gpu_impl.netlab.tiers import TierPoint
 from gpu_impl.netlab.tools import what_is_missing
 from gpu_impl.netlab.worker import ready
 from paper_figures.netlab import tiers
+from paper_figures.netlab.document import RESULTS
 from paper_figures.netlab.volumes import TOLERANCE
 
 pytestmark = pytest.mark.xdist_group("netlab")
@@ -46,6 +50,7 @@ def test_inside_a_node_nothing_is_limited():
     with Network(4, node_size=2) as network:
         network.limit(1e8)
         assert network._outgoing == [(network.switch, "up0"), (network.switch, "up1")]
+        time.sleep(2.0)  # a bridge that looks for multicast groups tells so within two seconds
         assert [one.bytes for one in network.sent()] == [0, 0]
     with lab(4, node_size=2) as (network, pool):
         network.limit(1e8)
@@ -59,6 +64,18 @@ def inside_a_node(n_bytes):
     """An all-reduce among the two workers of each node, after the groups have been made."""
     groups = [dist.new_group(ranks) for ranks in ([0, 1], [2, 3])]
     dist.all_reduce(torch.ones(n_bytes // 4), group=groups[dist.get_rank() // 2])
+
+
+def test_the_page_shows_the_committed_points():
+    (file,) = (RESULTS / "nodes").glob("*.json")
+    page = (Path(__file__).parents[2] / "docs" / "netlab.md").read_text(encoding="utf-8")
+    assert f"nodes/{file.name}" in page
+    names = [field.name for field in fields(TierPoint)]
+    points = [TierPoint(**{name: row[name] for name in names}) for row in json.loads(file.read_text())["points"]]
+    for point in points:
+        assert abs(tiers.difference(point)) < TOLERANCE
+        name, *cells = tiers.row_of(point, points[0])
+        assert f"| `{name}` | {' | '.join(cells)} |" in page
 
 
 @pytest.mark.parametrize(("nodes", "node_size"), [(2, 2), (3, 2), (2, 4)])
