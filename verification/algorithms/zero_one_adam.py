@@ -88,8 +88,8 @@ ZERO_ONE_ADAM = Algorithm(
     snapshot=ZeroOneSnapshot,
     own_levels={
         "variance_doubling": (16, None, 1, 2),
-        "local_doubling": (32678, 1, 3),
-        "local_limit": (16, 1, 2, 5),
+        "local_doubling": (1, 3),
+        "local_limit": (1, 2, 5, 16),  # with 1 the workers meet in every step
     },
     exact={"beta1": 0.5, "lr": 0.5, "local_limit": 1},
 )

@@ -128,7 +128,7 @@ def _skips(row: Row) -> bool:
 
 
 def _local(row: Row) -> bool:
-    return row["local_doubling"] <= 3 and row["local_limit"] > 1 and row["compressed"][1] > 4
+    return row["local_limit"] > 1 and row["compressed"][1] > 4
 
 
 SAVES = ("save", "load")
