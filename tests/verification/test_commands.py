@@ -88,7 +88,7 @@ def test_expected_failures_must_fail(file, tmp_path):
     [
         ("mine.py", {}, r"FILE\.py:ClassName"),
         ("nowhere.py:A", {}, "there is no file"),
-        ("{file}:Missing", {}, r"has no class Missing; it has NoCompression, Wrong"),
+        ("{file}:Missing", {}, r"has no class Missing; the classes there are: NoCompression, Wrong"),
         ("{file}:Wrong", {}, r"output_D must have shape \(16,\), got \(15,\)"),
         ("{file}:NoCompression", {"profile": "slow"}, "--profile must be one of"),
         ("{file}:NoCompression", {"clause": "collective.nothing"}, "there is no clause"),
@@ -169,7 +169,7 @@ def test_a_call_that_never_comes_back_is_ended(tmp_path, quick, monkeypatch, cap
         "        super().step(g)\n"
     )
     assert call(verify, f"{path}:Hangs", minutes=5) == 3
-    assert "did not come back" in capsys.readouterr().out
+    assert "does a call not come back?" in capsys.readouterr().out
 
 
 def test_a_stopped_search_says_and_writes_what_it_found(tmp_path, quick):

@@ -62,11 +62,11 @@ def test_the_pages_show_what_is_printed():
         scale, server_chunks, zero_is_plus = "l1", 1, False
 
     readme = PAGE.parents[1] / "README.md"
-    for under_test, clauses, page in (
-        (NoCompression, {"worker_one_bit", "one_bit"}, PAGE),
-        (MyAllreduce, {"worker_bits"}, readme),
+    for under_test, clauses, page, numbers in (
+        (NoCompression, {"worker_one_bit", "one_bit"}, PAGE, [0, 1]),
+        (MyAllreduce, {"worker_bits"}, readme, [1, 0]),
     ):
-        case = call(floats([0, 1]))
+        case = call(floats(numbers))
         found = [one for one in findings(under_test, case) if one.clause in clauses]
         assert {one.clause for one in found} == clauses
         first, *_ = programs(case, found, under_test.__name__)
