@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from theory.rounding import gamma
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,10 +62,11 @@ def test_bench_reference_measures_what_it_prints(tmp_path):
     result = onebit("bench", "reference", "--workers", "3", "--dim", "20000", "--json", str(tmp_path / "b.json"))
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / "b.json").read_text())
-    assert [row["scale"] for row in rows] == ["l2", "l1"]
+    assert [row["scale"] for row in rows] == ["l1", "l2"]
     for row in rows:
         assert row["multiple"] == row["step_seconds"] / row["add_seconds"] > 0
-        assert f"{row['step_seconds'] * 1e3:.2f}" in result.stdout
+        assert row["nanoseconds"] == pytest.approx(row["step_seconds"] * 1e9 / (3 * 20000), rel=gamma(8, "float64"))
+        assert re.search(rf"{row['scale']} +3 +{row['nanoseconds']:.1f} ", result.stdout)
 
 
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path):

@@ -198,7 +198,7 @@ def test_every_bug_is_found(bug):
 
 @pytest.mark.parametrize("algorithm", ["zero_one_adam", "one_bit_lamb"])
 def test_conditional_bugs_are_found(algorithm):
-    chosen = sample("development", 4, 2, algorithm)
+    chosen = sample("development", 4, 2, algorithm=algorithm)
     assert {one.bug.algorithm for one in chosen} == {algorithm}
     for row in map(row_of, chosen):
         assert row.killed_by or not row.differs, row.mutant

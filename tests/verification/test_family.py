@@ -195,7 +195,7 @@ def test_an_exact_run_finds_one_ulp_in_the_update_form():
     assert relation.findings() == []
     for name in ("momentum_D", "worker_errors_ND", "server_error_D"):
         array = getattr(move.after, name).copy()
-        array[..., 5] += np.float32(2.0**-24)
+        array[..., 5] += np.maximum(np.spacing(np.abs(array[..., 5])), np.float32(2.0**-24))
         assert replace(relation, after=replace(move.after, **{name: array})).findings(), name
 
 
