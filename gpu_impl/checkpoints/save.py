@@ -128,9 +128,12 @@ def _write(folder: Path, run: Run, contents: _Contents, keep: int, together: Tog
     def write() -> list[Receipt]:
         new.part.mkdir(parents=True, exist_ok=True)  # it is there, if the nodes share the folder
         with told_if_full(folder, tensors.values()):
-            where = {"checkpoint_id": new.part, "process_group": everyone.group, "no_dist": everyone.size == 1}
-            with plain_errors():  # a RuntimeError is of a collective: failed writes come as what plain_errors() knows
-                told("save", state_dict_saver.save, tensors, **where)
+            with plain_errors():
+                if everyone.size == 1:
+                    state_dict_saver.save(tensors, checkpoint_id=new.part, no_dist=True)
+                else:  # a RuntimeError is of a collective: failed writes come as what plain_errors() knows
+                    own = {"checkpoint_id": new.part, "process_group": everyone.group}
+                    told("save", state_dict_saver.save, tensors, **own)
             write_synced(new.part / extra_name(everyone.rank), contents.extra)
         return receipts_of(new.part, everyone.rank)
 

@@ -227,7 +227,7 @@ def _compressed_step(run: Run, parcels: list[Parcel], factor: float, absent: fro
 
 
 def _set_layer_scales(run: Run) -> None:
-    """S of every layer, right after the freeze: one magnitude then stands for all layers."""
+    """The scale s of every layer, right after the freeze: one magnitude then stands for all layers."""
     parcels = [parcel for parcel in run.parcels if parcel.is_frozen]
     sums_n2 = _table(run, 2)
     for numbers, _, bucket in _buckets_of(parcels):
@@ -256,7 +256,7 @@ def _table(run: Run, columns: int) -> Tensor:
 
 
 def _trust(run: Run, x_square: float, r_square: float) -> float:
-    """C for the squares of ||x|| and ||r||, 1 where one of them is 0."""
+    """The trust ratio c from the squares of ||x|| and ||r||: 1 where one of them is 0."""
     settings: Any = run.settings
     ratio = math.sqrt(x_square) / math.sqrt(r_square) if x_square > 0 and r_square > 0 else 1.0
     return min(max(ratio, settings.min_trust), settings.max_trust)

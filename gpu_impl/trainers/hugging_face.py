@@ -55,7 +55,8 @@ class OneBitAdamCallback(TrainerCallback):
         if args.should_save:
             assert args.output_dir is not None
             file = Path(args.output_dir) / f"checkpoint-{state.global_step}" / OPTIMIZER_FILE
-            with replacing(file) as part, told_if_full(file.parent, ()):
+            tensors = [value for one in saved["state"].values() for value in one.values() if torch.is_tensor(value)]
+            with replacing(file) as part, told_if_full(file.parent, tensors):
                 torch.save(saved, part)
 
 
