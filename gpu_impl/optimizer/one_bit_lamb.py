@@ -156,10 +156,9 @@ Buckets = Iterable[tuple[list[int], Group, LambBucket]]
 def _buckets_of(parcels: Iterable[Parcel]) -> Buckets:
     """Every bucket with its group and with the numbers of its parameters in the run."""
     for parcel in parcels:
-        numbers = iter(parcel.numbers)
-        for group, bucket in parcel.buckets:
+        for numbers, group, bucket in parcel.numbered_buckets():
             assert isinstance(bucket, LambBucket)
-            yield [next(numbers) for _ in bucket.flat.params], group, bucket
+            yield numbers, group, bucket
 
 
 def _lamb_step(run: Run, parcels: list[Parcel], decision: Decision, unscale: Tensor | None) -> None:

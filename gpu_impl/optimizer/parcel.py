@@ -7,7 +7,7 @@ is its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -126,6 +126,12 @@ class Parcel:
         return self.buckets[0][1].freezes
 
     # --- what comes in ---
+
+    def numbered_buckets(self) -> Iterator[tuple[list[int], Group, Bucket]]:
+        """Every bucket with its group and with the numbers of its parameters in the run."""
+        numbers = iter(self.numbers)
+        for group, bucket in self.buckets:
+            yield [next(numbers) for _ in bucket.flat.params], group, bucket
 
     def adopt(self) -> None:
         """Take in the parameters as they are now."""

@@ -188,10 +188,9 @@ class ZeroOneAdam(SteppingOptimizer):
         if settings.meets(t):
             for parcel in exchanged(run, ours, close):
                 parcel.decode()
-                numbers = iter(parcel.numbers)
-                for group, bucket in _buckets_of(parcel):
-                    own_n = [next(numbers) for _ in bucket.flat.params]
-                    bucket.meet(group, floor, rate_n[own_n].to(bucket.momentum.device))
+                for numbers, group, bucket in parcel.numbered_buckets():
+                    assert isinstance(bucket, ZeroOneBucket)
+                    bucket.meet(group, floor, rate_n[numbers].to(bucket.momentum.device))
                 parcel.publish()
             rate_n[present] = 0.0
         else:
