@@ -5,7 +5,8 @@ Training is launched by ``torchrun``; here one program drives all ranks and sees
     with WorkerPool(4) as pool:
         sums = pool.call(train, 100)        # train(100) on every rank, inside an initialised process group
 
-Functions go to the workers by name, so they must stand at the top of a module, as with ``multiprocessing``. A worker
+Functions go to the workers by name, so they must stand at the top of a module, as with ``multiprocessing``. Each call
+finds modules where the caller would (``sys.path``), also in a pool that was started before that path was. A worker
 keeps its modules between two calls, so what a function leaves in a global is there for the next one.
 """
 
@@ -18,6 +19,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -124,6 +126,7 @@ class WorkerPool:
             raise WorkerDiedError("the workers have been ended: make a new pool")
         for pipe, row in zip(self._pipes, rows, strict=True):
             with contextlib.suppress(BrokenPipeError):  # it died before; found below
+                pipe.send(sys.path)
                 pipe.send((function, tuple(row)))
         waiting = dict(enumerate(self._pipes))
         outcomes: list[Any] = [None] * self.n_workers
@@ -193,6 +196,7 @@ def _serve(
     )
     while True:
         try:
+            sys.path[:] = pipe.recv()
             function, arguments = pipe.recv()
         except EOFError:  # the program is gone
             return

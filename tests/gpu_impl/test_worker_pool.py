@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 from multiprocessing.connection import wait
@@ -45,6 +46,15 @@ def test_results_by_rank_and_what_is_kept_between_calls():
         assert pool.map(keep, [[0], [1], [2]]) == [[0], [1], [2]]
         assert pool.map(keep, [[3], [4], [5]]) == [[0, 3], [1, 4], [2, 5]]
     assert pool.closed
+
+
+def test_a_module_beside_the_caller_is_found_though_the_pool_is_older(tmp_path, monkeypatch):
+    with WorkerPool(1) as pool:
+        pool.call(keep, 0)
+        (tmp_path / "written_later.py").write_text("def answer():\n    return 42\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        module = importlib.import_module("written_later")
+        assert pool.call(module.answer) == [42]
 
 
 def test_after_an_error_of_one_worker_the_others_get_little_time(monkeypatch):
