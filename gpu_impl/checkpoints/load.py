@@ -48,7 +48,7 @@ def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, 
 
     In each case nothing is changed, on any worker.
     """
-    check_arguments("load_checkpoint", optimizer, model)
+    check_arguments("load_checkpoint", folder, optimizer, model)
     everyone = everyone_of(optimizer, model, "load_checkpoint()")
 
     def read() -> tuple[dict[str, Any], dict[str, Any], Any, dict[str, Any]]:

@@ -62,7 +62,7 @@ def save_checkpoint(
     """
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
-    check_arguments("save_checkpoint", optimizer, model)
+    check_arguments("save_checkpoint", folder, optimizer, model)
     with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, optimizer.at_last_meeting():
         contents = _contents(optimizer, model, extra, together)
         _write(Path(folder), optimizer.run, contents, keep, together)
@@ -102,11 +102,9 @@ def _contents(optimizer: OneBitOptimizer, model: nn.Module | None, extra: Any, t
             compared[sum_key(f"model/{name}", shard if isinstance(value, DTensor) else [])] = checksum([local(value)])
     for number, param in enumerate(params):
         compared[sum_key(f"parameter {number}", shard)] = checksum([local(param)])
-    names = names_in(model, params)
 
     def pack() -> tuple[bytes, bytes]:
-        if model is not None and not any(names):
-            raise ValueError("none of the model's parameters is the optimizer's: this is not the model that it trains")
+        names = names_in(model, params)
         plain = {"states": plain_states, "param_groups": state["param_groups"], "names": names, "model": plain_model}
         return packed(extra, "extra"), packed(plain, "what the model's state_dict holds beside tensors")
 
@@ -163,12 +161,14 @@ def _write(folder: Path, run: Run, contents: _Contents, keep: int, together: Tog
         raise
 
 
-def check_arguments(call: str, optimizer: Any, model: Any) -> None:
+def check_arguments(call: str, folder: Any, optimizer: Any, model: Any) -> None:
     """Whether they are what they should be.
 
     Raises:
         ValueError: they are not.
     """
+    if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
+        raise ValueError(f"{call}(folder, optimizer, model): folder must be a path, got {folder!r}; '.' is this folder")
     if not isinstance(optimizer, OneBitOptimizer):
         raise ValueError(f"{call}(folder, optimizer, model) takes a OneBitAdam, got {type(optimizer).__name__}")
     if model is not None and not isinstance(model, nn.Module):
@@ -198,9 +198,16 @@ def is_empty_row(name: str, value: Tensor) -> bool:
 
 
 def names_in(model: nn.Module | None, params: Sequence[Tensor]) -> list[str]:
-    """The model's names of the optimizer's parameters, in the optimizer's order; "" for one that it does not have."""
+    """The model's names of the optimizer's parameters, in the optimizer's order; "" for one that it does not have.
+
+    Raises:
+        ValueError: it has none of them.
+    """
     found = {} if model is None else {id(param): name for name, param in model.named_parameters()}
-    return [found.get(id(param), "") for param in params]
+    names = [found.get(id(param), "") for param in params]
+    if model is not None and not any(names):
+        raise ValueError("none of the model's parameters is the optimizer's: this is not the model that it trains")
+    return names
 
 
 def _same_everywhere(tables: list[dict[str, int]]) -> dict[str, int]:

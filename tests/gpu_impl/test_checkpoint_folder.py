@@ -86,6 +86,13 @@ def wrong_arguments(folder):
                 call(folder, *arguments)
             except ValueError as error:
                 said.append(str(error))
+    for nowhere in ("", None):
+        for call in (save_checkpoint, load_checkpoint):
+            with pytest.raises(ValueError, match=r"folder must be a path, got .*; '.' is this folder"):
+                call(nowhere, optimizer, params)
+    save_checkpoint(folder, optimizer, params)
+    with pytest.raises(ValueError, match="not the model that it trains"):
+        load_checkpoint(folder, optimizer, model(seed=1))
     return said
 
 
@@ -98,7 +105,7 @@ def test_what_is_no_model_and_no_optimizer_is_refused(tmp_path):
         assert said[2] == said[3]
         assert "not the model that it trains" in said[4]
         assert "there is no checkpoint in" in said[5]
-    assert checkpoints(tmp_path / "run") == []
+    assert len(checkpoints(tmp_path / "run")) == 1
 
 
 def load_what_is_deleted_meanwhile(folder, before):

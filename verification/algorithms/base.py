@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -117,17 +118,17 @@ class Algorithm:
     no_magnitudes: tuple[str, ...] = ()
     exact: Mapping[str, Any] = field(default_factory=lambda: {"beta1": 0.5})
 
-    @property
+    @cached_property
     def known(self) -> dict[str, Any]:
         """Every hyper-parameter with its default."""
         return {one.name: one.default for one in fields(self.hyper)}
 
-    @property
+    @cached_property
     def levels(self) -> dict[str, tuple[Any, ...]]:
         """Every hyper-parameter but T_w with its levels."""
         return {name: some for name, some in (LEVELS | dict(self.own_levels)).items() if name in self.known}
 
-    @property
+    @cached_property
     def extensions(self) -> tuple[str, ...]:
         """The hyper-parameters that the published algorithm does not have."""
         published = {one.name for one in fields(self.published)}

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 
 from onebit_modules import Broken, each_module
@@ -53,15 +53,15 @@ class Bug:
         """Whether it is tried without a trigger alone."""
         return self.id in ONLY_ALWAYS
 
-    @property
+    @cached_property
     def algorithm(self) -> str:
         """Of the implementation that it is injected into."""
         return Traits.of(self.base("optimizer")).algorithm
 
     def knows(self, trigger: Trigger) -> bool:
         """Whether its algorithm has the hyper-parameters that a trigger asks for."""
-        asked = set(trigger.recipe) & {name for one in ALGORITHMS.values() for name in one.levels}
-        return asked <= set(ALGORITHMS[self.algorithm].levels)
+        own = ALGORITHMS[self.algorithm].levels
+        return all(name in own for name in trigger.recipe if name in levels_of_any())
 
     def suits(self, level: str) -> bool:
         """Whether it can be injected at this level; a fault of the collective can be injected into an optimizer."""
@@ -77,6 +77,12 @@ class Bug:
         if self.under_test.scale_block is not None:
             return BaseCollectiveBlocks
         return BaseCollectiveL1 if self.under_test.scale == "l1" else BaseCollective
+
+
+@cache
+def levels_of_any() -> frozenset[str]:
+    """The hyper-parameters of all algorithms."""
+    return frozenset(name for one in ALGORITHMS.values() for name in one.levels)
 
 
 class BaseCollectiveL1(BaseCollective):
