@@ -79,6 +79,8 @@ def is_nonnegative(expression: Any, theorem: Theorem) -> bool:
 
 def positive(expression: sp.Expr, theorem: Theorem) -> bool:
     """True only if the domains or a strict hypothesis make an expression positive."""
+    if expression in _strict_gaps(theorem):  # as it stands, which SymPy need not work out
+        return True
     if any(form(parametrised(expression, theorem)).is_positive is True for form in FORMS[:3]):
         return True
     return _assumed_positive(expression, theorem)

@@ -243,11 +243,9 @@ def test_every_bound_evaluates_with_its_defaults_and_refuses_what_is_outside_its
                     bound(item, **{row.code: 1.5})
 
 
-def test_every_file_of_theorems_can_be_read_and_every_theorem_holds():
-    theorems, broken = collect()
-    assert broken == ()
-    lemmas = {item.id: item for item in theorems}
-    assert {item.id: judge(item, lemmas, None).faults for item in theorems} == {item.id: () for item in theorems}
+def test_every_file_of_theorems_can_be_read():
+    """That every theorem holds is what the page of them rests on (test_prove_command.py)."""
+    assert collect()[1] == ()
 
 
 def test_a_theorem_can_not_rest_on_itself_or_in_a_circle():
