@@ -2,5 +2,5 @@
 
 from verification.search.plan import Profile
 
-BRIEF = Profile(2, 1, 12, triples=False, minutes=30, simplifying=200, largest=300)
+BRIEF = Profile(1, 1, 12, triples=False, minutes=30, simplifying=200, largest=300)
 """One covering array of sizes up to 1024, so every pair of levels once; twelve seeds without rounding."""
