@@ -129,7 +129,7 @@ QUITS = {
 
 @pytest.mark.parametrize("how", QUITS)
 def test_no_class_ends_its_check_with_status_0(how, tmp_path, brief, monkeypatch, capsys):
-    monkeypatch.setitem(PROFILES, "quick", replace(brief, largest=8, exact=0))
+    monkeypatch.setitem(PROFILES, "quick", replace(brief, arrays=2, largest=8, exact=0))
     path = tmp_path / "quits.py"
     path.write_text(
         "import atexit, ctypes, os\nfrom verification.independent.optimizers import Eager\n"

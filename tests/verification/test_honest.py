@@ -179,7 +179,7 @@ def refusing(where, base=Vectorised):
     ],
 )
 def test_what_is_refused_does_not_hold_and_is_named_by_its_levels(where, levels, brief):
-    result = search(Driver(refusing(where)), profile=brief, only=("collective.conservation",))
+    result = search(Driver(refusing(where)), profile=replace(brief, arrays=2), only=("collective.conservation",))
     (verdict,) = result.verdicts
     assert verdict.outcome == "not checked"
     assert "refused: not here" in verdict.note
