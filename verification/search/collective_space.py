@@ -87,6 +87,8 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
         arrays[1] = rng.standard_normal(shape) * times  # a worker without a gradient may still have a residual
     if row["residual"] == "cancels":  # x + -x is +0.0, and -0.0 + -0.0 is -0.0
         arrays[1] = np.where(rng.random(shape) < 0.3, -arrays[0], arrays[1])
+        negative_ND = rng.random(shape) < 0.1
+        arrays[:2] = (np.where(negative_ND, -0.0, array) for array in arrays[:2])
     if row["residual"] == "the server's alone":  # w is the old error, whatever the arithmetic: 0 is a tie
         arrays = [np.zeros(shape), np.zeros(shape), np.where(rng.random(shape[1]) < 0.5, arrays[2], 0.0)]
     if not traits.has_server_error:
