@@ -23,7 +23,6 @@ from gpu_impl.kernels.step_scalars import (
     StepScalars,
 )
 
-
 BIT_WEIGHTS = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=U8)
 """Bit k of a byte is element k [C4]."""
 

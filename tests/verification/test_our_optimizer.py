@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from gpu_impl.kernels.marks import is_marked
 from verification.adapters import optimizer_worker
-from verification.adapters.optimizer import Optimizer, TorchOptimizer
+from verification.adapters.optimizer import OneBitLamb, Optimizer, TorchOptimizer, ZeroOneAdam
 from verification.protocol import Hyper
 from verification.search.driver import Driver
 from verification.search.plan import Plan, Profile
@@ -36,6 +37,40 @@ def test_it_holds(checkpoint):
 
 def test_the_torch_kernels_hold():
     assert findings(TorchOptimizer, 3, checkpoint="reload") == []
+
+
+@pytest.mark.parametrize("checkpoint", CHECKPOINTS)
+@pytest.mark.parametrize("under_test", [ZeroOneAdam, OneBitLamb])
+def test_the_family_holds(under_test, checkpoint):
+    assert findings(under_test, 2, checkpoint=checkpoint) == []
+
+
+class ForgetsItsTrust(OneBitLamb):
+    """A resume that begins the mean of the trust ratio anew."""
+
+    def load(self, data, n_workers):
+        super().load(data, n_workers)
+        self.pool.call(forget_trust, self.run)
+
+
+def forget_trust(run):
+    optimizer_worker.RUNS[run].optimizer.run.numbers("trust_mean").fill_(0.0)
+
+
+class SwapsItsState(ZeroOneAdam):
+    """It shows what it has added up as its momentum."""
+
+    def snapshot(self):
+        seen = super().snapshot()
+        return replace(seen, momentum_ND=seen.accumulated_ND)
+
+
+@pytest.mark.parametrize(
+    ("under_test", "clauses"),
+    [(ForgetsItsTrust, {"resume"}), (SwapsItsState, {"local_momentum", "meeting"})],
+)
+def test_a_bug_in_the_family_is_found(under_test, clauses):
+    assert {one.clause for one in findings(under_test, 4, checkpoint="reload", when="compressed")} & clauses
 
 
 def forgetful_load(run, saved):

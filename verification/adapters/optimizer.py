@@ -1,4 +1,4 @@
-"""``gpu_impl.OneBitAdam`` as it trains: N real processes that talk by gloo, driven step by step. Needs torch."""
+"""The optimizers of ``gpu_impl`` as they train: N processes that talk by gloo, driven step by step; needs torch."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ import torch
 from gpu_impl import resize_state_dicts
 from gpu_impl.harness.worker_pool import WorkerPool
 from verification.adapters import optimizer_worker as worker
-from verification.protocol import EXTENSIONS, Array, Hyper, Snapshot
+from verification.protocol import EXTENSIONS, Array, LambSnapshot, Snapshot, ZeroOneSnapshot
 
 _RUNS = itertools.count()
 
 
 class Optimizer:
-    """One parameter in one bucket, so that D is the D of the algorithm; the ``cpu`` kernels.
+    """``OneBitAdam``: one parameter in one bucket, so that D is the D of the algorithm; the ``cpu`` kernels.
 
     The processes stay alive from one run to the next.
     """
 
+    optimizer: ClassVar[str] = "OneBitAdam"
     backend: ClassVar[str] = "cpu"
     workers = (1, 2, 3, 4)
-    takes: ClassVar = {"eps": (1e-8, 1e-3)}  # it refuses 0
-    extensions = EXTENSIONS
+    takes: ClassVar[dict[str, Any]] = {"eps": (1e-8, 1e-3)}  # it refuses 0
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS
 
-    def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
+    def start(self, params_D: Array, n_workers: int, hyper: Any) -> None:
         self.pool, self.run, self.hyper, self.dim = WorkerPool.of(n_workers), next(_RUNS), hyper, params_D.size
-        self.pool.call(worker.start, self.run, params_D, hyper, self.backend)
+        self.pool.call(worker.start, self.run, params_D, hyper, self.optimizer, self.backend)
 
     def step(self, grads_ND: Array) -> None:
         self.pool.map(worker.step, [(self.run, grad_D) for grad_D in grads_ND])
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Any:
         seen = self.pool.call(worker.snapshot, self.run)
         return Snapshot(
             np.stack([row["params"] for row in seen]),
@@ -65,3 +66,51 @@ class TorchOptimizer(Optimizer):
     """The same by the readable ``torch`` kernels."""
 
     backend = "torch"
+
+
+class ZeroOneAdam(Optimizer):
+    """``ZeroOneAdam``."""
+
+    optimizer = "ZeroOneAdam"
+    algorithm = "zero_one_adam"
+    extensions = ("scale_block",)
+
+    def snapshot(self) -> Any:
+        seen = self.pool.call(worker.snapshot, self.run)
+        every = {name: np.stack([row[name] for row in seen]) for name in ("params", "momentum", "accumulated")}
+        return ZeroOneSnapshot(
+            params_ND=every["params"],
+            shared_D=seen[0]["master"],
+            momentum_ND=every["momentum"],
+            accumulated_ND=every["accumulated"],
+            variance_D=seen[0]["exp_avg_sq"],
+            worker_errors_ND=np.stack([row["worker_error"] for row in seen]),
+            server_error_D=np.sum([row["server_error"] for row in seen], axis=0),
+            step=seen[0]["step"],
+        )
+
+
+class OneBitLamb(Optimizer):
+    """``OneBitLamb`` with one layer: in a bucket of several each begins at a multiple of 8, so D is another."""
+
+    optimizer = "OneBitLamb"
+    algorithm = "one_bit_lamb"
+    takes: ClassVar[dict[str, Any]] = {"eps": (1e-8, 1e-3), "layers": [()]}
+    extensions = ("scale_block",)
+
+    def snapshot(self) -> Any:
+        seen = self.pool.call(worker.snapshot, self.run)
+        first = seen[0]
+        trust, scale, ratio = (np.full(self.dim, first[one]) for one in ("trust_mean", "layer_scale", "last_ratio"))
+        return LambSnapshot(
+            np.stack([row["params"] for row in seen]),
+            first["exp_avg"],
+            first["exp_avg_sq"],
+            np.stack([row["worker_error"] for row in seen]),
+            np.sum([row["server_error"] for row in seen], axis=0),
+            trust,
+            scale,
+            first["fresh_variance"],
+            ratio,
+            step=first["step"],
+        )

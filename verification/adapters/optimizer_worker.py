@@ -1,7 +1,8 @@
-"""What ``optimizer.py`` asks the worker processes to do: one rank's share of a run of ``gpu_impl.OneBitAdam``."""
+"""What ``optimizer.py`` asks the worker processes to do: one rank's share of a run of an optimizer of ``gpu_impl``."""
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpu_impl import OneBitAdam
+import gpu_impl
+from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.bucket import Bucket
-from verification.protocol import Array, Hyper
+from verification.protocol import Array
 
 MOST_RUNS = 16
 """Runs that a worker keeps; those that nobody has used for longest are forgotten."""
@@ -27,7 +29,7 @@ class Run:
     """A parameter, its optimizer, and v as it was at the freeze, for the kernels overwrite it by P."""
 
     param: torch.nn.Parameter
-    optimizer: OneBitAdam
+    optimizer: OneBitOptimizer
     frozen_D: Array | None = None
 
     @property
@@ -80,28 +82,30 @@ def used(run: int) -> Run:
     return RUNS[run]
 
 
-def start(run: int, params_D: Array, hyper: Hyper, backend: str) -> None:
-    """Begin run number ``run``."""
-    param = torch.nn.Parameter(torch.tensor(params_D))
-    RUNS[run] = Run(
-        param,
-        OneBitAdam(
-            [param],
-            lr=hyper.lr,
-            betas=(hyper.beta1, hyper.beta2),
-            eps=hyper.eps,
-            weight_decay=hyper.weight_decay,
-            freeze_step=hyper.freeze_step,
-            scale=hyper.scale,
-            variance_floor=hyper.variance_floor,
-            bias_correction=hyper.bias_correction,
-            compress=hyper.compress,
-            scale_block=hyper.scale_block,
-            frozen_dtype=hyper.frozen_dtype,
-            backend=backend,
-            bucket_elements=ONE_BUCKET,
-        ),
-    )
+class FamilyRun(Run):
+    """The same for 0/1 Adam and 1-bit LAMB: a rank's state under the names of its ``state_dict``."""
+
+    def step(self, grad_D: Array) -> None:
+        self.param.grad = torch.tensor(grad_D)
+        self.optimizer.step()
+
+    def snapshot(self) -> dict[str, Any]:
+        """This rank's part of a snapshot."""
+        found = {name: values.numpy().copy() for name, values in self.bucket.dense().items()}
+        names = self.optimizer.run.names.numbers
+        numbers = {name: np.float32(self.optimizer.run.numbers(name).item()) for name in names}
+        params_D = self.param.detach().numpy().copy()
+        return {**found, **numbers, "params": params_D, "step": self.optimizer.steps}
+
+
+def start(run: int, params_D: Array, hyper: Any, name: str, backend: str) -> None:
+    """Begin run number ``run`` of the optimizer of this name, with the hyper-parameters that it has."""
+    param, made = torch.nn.Parameter(torch.tensor(params_D)), getattr(gpu_impl, name)
+    taken = inspect.signature(made).parameters
+    settings = {key: value for key, value in vars(hyper).items() if key in taken}
+    betas = (hyper.beta1, hyper.beta2)
+    optimizer = made([param], betas=betas, backend=backend, bucket_elements=ONE_BUCKET, **settings)
+    RUNS[run] = (Run if name == "OneBitAdam" else FamilyRun)(param, optimizer)
     while len(RUNS) > MOST_RUNS:
         RUNS.popitem(last=False)
 
@@ -120,13 +124,15 @@ def save(run: int) -> dict[str, Any]:
     """This rank's state, its parameters, and the v that is reported."""
     kept = used(run)
     frozen = None if kept.frozen_D is None else torch.from_numpy(kept.frozen_D)
-    return {"optimizer": kept.optimizer.state_dict(), "params": kept.param.detach().clone(), "frozen": frozen}
+    with kept.optimizer.at_last_meeting():
+        params = kept.param.detach().clone()
+    return {"optimizer": kept.optimizer.state_dict(), "params": params, "frozen": frozen}
 
 
 def load(run: int, saved: dict[str, Any]) -> None:
     """Continue from what :func:`save` gave."""
     kept = used(run)
-    kept.optimizer.load_state_dict(saved["optimizer"])
     with torch.no_grad():
         kept.param.copy_(saved["params"])
+    kept.optimizer.load_state_dict(saved["optimizer"])  # between two meetings it says where this worker stands
     kept.frozen_D = None if saved["frozen"] is None else saved["frozen"].numpy()

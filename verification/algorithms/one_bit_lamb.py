@@ -84,8 +84,8 @@ class LambSnapshot:
 
 
 def draw(name: str, level: Any, dim: int, rng: np.random.Generator) -> Any:
-    """The value of a level: of ``layers`` so many sizes that add up to D, no two runs of numbers alike."""
-    if name != "layers":
+    """The value of a level: of ``layers`` so many sizes that add up to D, or those that a class declares."""
+    if name != "layers" or not isinstance(level, str):
         return level
     most = {"one": 1, "two": 2, "several": 6, "many": 40}[level]
     cuts = rng.integers(1, dim, most - 1) if dim > 1 else np.zeros(0, np.int64)

@@ -16,8 +16,10 @@ from verification.search.palettes import PALETTES, magnitudes
 Range = tuple[int, int]
 """From and to."""
 
-WORKERS: tuple[Range, ...] = (*((n, n) for n in range(1, 9)), (9, 16), (17, 32), (33, 64), (65, 128))
-"""Levels of N."""
+WORKERS: tuple[Range, ...] = (
+    *((n, n) for n in range(1, 9)), (12, 12), (16, 16), (9, 16), (17, 32), (33, 64), (65, 128),
+)  # fmt: skip
+"""Levels of N: those that are common each for itself."""
 
 SIZES: tuple[Range, ...] = (
     (1, 1),
