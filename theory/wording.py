@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import sympy as sp
 
@@ -46,7 +46,7 @@ def texts(theorem: Theorem) -> dict[str, str]:
 def faults(theorem: Theorem) -> Iterator[str]:
     """Numbers in the sentences of a theorem that nothing computes, and entries of ``numbers`` that are none."""
     known = {abs(part) for part in parts(theorem) if isinstance(part, sp.Rational)}
-    known |= {abs(sp.sympify(end)) for row in theorem.variables if row.domain for end in row.domain.args[:2]}
+    known |= {abs(cast(sp.Expr, end)) for row in theorem.variables if row.domain for end in row.domain.args[:2]}
     for number in theorem.numbers.values():
         if isinstance(number, Quoted):
             known |= {abs(sp.sympify(value)) for value in number.at.values()}

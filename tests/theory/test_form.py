@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ BOOLEANS = [sp.Eq(1, 2), sp.And(x > 1, y > 1), x <= x - 1, sp.Not(sp.Eq(x, y) & 
 @pytest.mark.parametrize("boolean", BOOLEANS, ids=str)
 def test_what_is_no_relation_is_refused_and_the_rest_goes_on(boolean, monkeypatch, tmp_path):
     broken = [
-        theorem(boolean, SQUARE.chain()),
+        theorem(boolean, [Line("=", x, "nothing")]),
         replace(SQUARE, id="T98", hypotheses=(Hypothesis("h", boolean, "it is so"),)),
         replace(SQUARE, id="T97", hypotheses=(Hypothesis("h", ForAll((z,), Implies((boolean,), le(z, x))), "so"),)),
     ]
@@ -148,8 +149,7 @@ NAMES = ["pi", "E", "I", "oo", "nan", "zoo", "S", "N", "O", "Q", "Sum", "Abs", "
 @pytest.mark.parametrize("kind", ["free", "bound", "array"])
 def test_a_name_that_means_something_else_is_refused(name, kind):
     number = sp.Symbol(name, real=True)
-    thing = array(name) if kind == "array" else number
-    value = thing[0] if kind == "array" else number
+    thing, value = (array(name), array(name)[0]) if kind == "array" else (number, number)
     conclusion = le(x, x + value**2) if kind != "bound" else le(x, x + 1)
     slack = value**2 if kind != "bound" else sp.Integer(1)
     hypotheses = (Hypothesis("h", ForAll((number,), le(x, x + number**2)), "so"),) if kind == "bound" else ()
@@ -161,7 +161,7 @@ def test_a_name_that_means_something_else_is_refused(name, kind):
 @pytest.mark.parametrize("name", ["lr", "beta1", "n_workers", "grads"])
 def test_a_name_of_the_notation_table_keeps_its_meaning(name):
     number = sp.Symbol(name, real=True)
-    row = Row(number, "w", "a number", domain=sp.Interval(-5, 5))
+    row = Row(number, "w", "a number", domain=cast(sp.Interval, sp.Interval(-5, 5)))
     made = theorem(
         le(x, x + number**2), [Line("<=", x + number**2, "a square", slack=(number**2,))], where=(row, *SQUARE.where)
     )
@@ -183,7 +183,7 @@ def test_a_symbol_that_looks_like_one_of_the_checker_s_own_is_another():
     ("value", "text"),
     [
         (1, "1"), (1.0, "1"), (np.float64(1.0), "1"), (np.int64(3), "3"), (0.1, "0.1"), (np.float32(0.5), "0.5"),
-        (1e-8, "1e-08"), (-2.5, "-2.5"), (1e300, "1e+300"), (float("inf"), "inf"), (sp.Rational(1, 2).p, "1"),
+        (1e-8, "1e-08"), (-2.5, "-2.5"), (1e300, "1e+300"), (float("inf"), "inf"),
         ([1.0, 2], "[1, 2]"), (np.array([[1.0, 0.5]]), "[[1, 0.5]]"), ((), "[]"),
         (np.arange(9.0), "[0, 1, 2, 3, ..., 5, 6, 7, 8]"), (np.arange(8.0), "[0, 1, 2, 3, 4, 5, 6, 7]"),
     ],

@@ -216,7 +216,8 @@ def test_an_object_of_a_derived_class_is_refused(monkeypatch, tmp_path):
 
 def test_numerical_evidence_is_exit_3(monkeypatch):
     proved, checks = theory.select(["T9b"])[0], {"ok": lambda: True}
-    only = replace(proved, id="T99", chain=None, example=None, hypotheses=(), numeric_checks=checks)
+    bare = {"example": None, "hypotheses": (), "words": "made up", "numbers": {}}
+    only = replace(proved, id="T99", chain=None, numeric_checks=checks, **bare)
     monkeypatch.setattr(registry, "collect", lambda: ((only,), ()))
     result = prove()
     assert result.exit_code == 3

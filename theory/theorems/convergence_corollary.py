@@ -106,8 +106,8 @@ SPEEDUP = Theorem(
     "like N to the power {workers} and E_Δ/{keep} to the power {errors}.",
     numbers={
         "keep": KEEP,
-        "workers": Quoted(sp.degree(sp.expand(THRESHOLD), N), by="the degree of T* in N"),
-        "errors": Quoted(sp.degree(sp.expand(THRESHOLD), error_bound), by="the degree of T* in E_Δ"),
+        "workers": Quoted(sp.Poly(THRESHOLD, N).degree(), by="the degree of T* in N"),
+        "errors": Quoted(sp.Poly(THRESHOLD, error_bound).degree(), by="the degree of T* in E_Δ"),
     },
     good_for="Says how long a run must be before this bound is that of linear speed-up.",
     source="ours",
