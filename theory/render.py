@@ -101,6 +101,8 @@ LONGEST_FORMULA = 1000
 
 
 OPERATORS = ("/", "*", "^", "-", "+")
+LARGEST_DENOMINATOR = 100
+"""From here on a fraction is written as a decimal number in a sentence."""
 
 
 def words_of(theorem: Theorem) -> str:
@@ -140,10 +142,6 @@ def _is_open(text: str, value: Any, before: str, after: str) -> bool:
     if sp.fraction(expression)[1] != 1:
         return beside_operator or not (after == "" or after[0] in ".,:;)")
     return beside_operator and not expression.is_Atom
-
-
-LARGEST_DENOMINATOR = 100
-"""From here on a fraction is written as a decimal number in a sentence."""
 
 
 def number_text(value: Any) -> str:
