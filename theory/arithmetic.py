@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cache, reduce
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import mpmath
 import numpy as np
@@ -384,11 +384,13 @@ def shown(value: Decimal) -> str:
     return f"{'-' if sign else ''}{point}e{exponent:+03d}"
 
 
-def plain(value: int | float | Fraction) -> str:
-    """A number as it was typed: whole or decimal, in 24 digits at most."""
-    if isinstance(value, float):
-        return repr(value)
-    exact = Fraction(value)
+def plain(value: int | float | Fraction | np.number) -> str:
+    """A number as it was typed: whole or decimal, in 24 digits at most. A float is the number that it prints as."""
+    if isinstance(value, (float, np.floating)):
+        if not math.isfinite(value):
+            return str(float(value))
+        value = Fraction(repr(float(value)))
+    exact = Fraction(cast(Any, value))
     if exact.denominator == 1 and abs(exact) < 10**18:
         return str(exact)
     digits = _digits(exact, 24)

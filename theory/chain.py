@@ -6,29 +6,18 @@ something else, rests on itself or on something weaker, or leaves a hypothesis u
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, cast
 
 import sympy as sp
 from sympy.core.relational import Relational
 
-from theory.definedness import (
-    is_nonnegative,
-    is_zero,
-    parametrised,
-    positive,
-    undefined,
-    undefined_powers,
-    unknown_kinds,
-)
-from theory.formula import CACHED, ForAll, Formula, Implies, bound_variables, free_names, relations, sign_of
-from theory.notation import code_of, count
-from theory.theorem import TEXT_WITH_DIGITS, Line, Rank, Theorem, Use
-from theory.vocabulary import words
+from theory import form
+from theory.definedness import is_nonnegative, is_zero, parametrised, positive, undefined
+from theory.form import unknown_parts
+from theory.formula import ForAll, Formula, Implies, bound_variables, free_names, relations, sign_of
+from theory.theorem import Line, Rank, Theorem, Use
 
 
 def faults(theorem: Theorem, lemmas: Mapping[str, Theorem] | None = None) -> tuple[str, ...]:
@@ -45,15 +34,10 @@ def first_fault(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> str | None:
 
 
 def _faults(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> Iterator[str]:
-    if not isinstance(theorem.conclusion, Relational):
-        yield "the conclusion is not a relation (SymPy has decided it: build it with theory.formula.eq, le or lt)"
+    if wrong := list(form.shape(theorem)):
+        yield from wrong
         return
-    try:
-        _ = theorem.variables
-    except ValueError as reason:
-        yield str(reason)
-        return
-    yield from _wrong_form(theorem)
+    yield from form.faults(theorem)
     if circle := rests_on_itself(theorem, lemmas):
         yield f"it rests on itself: {circle}"
         return
@@ -75,89 +59,6 @@ def rests_on_itself(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> str:
     return walk(theorem.id, ())
 
 
-INDEX = count("index", least=0).assumptions0
-NUMBER = sp.Symbol("number", real=True).assumptions0
-
-
-@lru_cache(maxsize=CACHED)
-def _unknown_parts(expression: sp.Basic, taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    return tuple(_find_unknown_parts(expression, taken))
-
-
-def _find_unknown_parts(expression: sp.Basic, taken: frozenset[str]) -> Iterator[str]:
-    """Floats, functions whose meaning the project doesn't define, sums with other limits than 0 ... n - 1."""
-    if expression.has(sp.Float):
-        yield "the statement contains a float: write it as an exact number"
-    symbols = [*expression.atoms(sp.Symbol), *(sum_.limits[0][0] for sum_ in expression.atoms(sp.Sum))]
-    names = {symbol.name: symbol for symbol in symbols}
-    if any(names[symbol.name] != symbol for symbol in symbols):
-        yield "two different symbols have the same name"
-    yield from unknown_kinds(expression, taken)
-    for part in expression.atoms(sp.Sum):
-        for index, first, last in part.limits:
-            length = last + 1
-            if first != 0 or not (length.is_integer and length.is_nonnegative):
-                yield f"the sum over {index} must run from 0 to a count less 1, not from {first} to {last}"
-            if index.assumptions0 != INDEX:
-                yield f"the index {index} of a sum must be a plain natural number: theory.notation.count(name, least=0)"
-
-
-def _wrong_names(theorem: Theorem, taken: frozenset[str]) -> Iterator[str]:
-    """Names that are none, that hide a word, or that stand for two different things.
-
-    Coq and the page know a thing by its name alone. So a name belongs to one symbol, array or function in all of a
-    theorem, whether it is free or bound: SymPy would keep two symbols ``p`` of different assumptions apart.
-    """
-    owners: dict[str, set[Any]] = {}
-    bound: set[Any] = set().union(*(bound_variables(formula) for formula in theorem.formulas))
-    for thing in (*bound, *(row.symbol for row in theorem.variables)):
-        owners.setdefault(code_of(thing), set()).add(thing)
-    for name, things in sorted(owners.items()):
-        if len(things) > 1:
-            yield f"two different symbols have the same name {name}, one of them bound: choose another"
-    names = [item.name for item in theorem.hypotheses]
-    if len(set(names)) < len(names):
-        yield "two hypotheses have the same name"
-    for name in (*names, *sorted(owners)):
-        if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name in taken:
-            yield f"the name {name!r} is no identifier, or one of Coq's own words: choose another"
-
-
-def _wrong_binders(formula: Formula) -> Iterator[str]:
-    if isinstance(formula, ForAll):
-        for variable, _ in formula.bound():
-            if isinstance(variable, sp.Symbol) and variable.assumptions0 not in (INDEX, NUMBER):
-                yield f"the bound variable {variable} must be a plain natural or real number"
-        yield from _wrong_binders(formula.body)
-    elif isinstance(formula, Implies):
-        for item in (*formula.given, formula.body):
-            yield from _wrong_binders(item)
-
-
-def _wrong_form(theorem: Theorem) -> Iterator[str]:
-    taken = words(theorem.coq_imports)
-    yield from _wrong_names(theorem, taken)
-    for kind, texts in (("code name", [row.code for row in theorem.variables]),
-                        ("LaTeX", [row.latex for row in theorem.variables])):  # fmt: skip
-        if twice := sorted({text for text in texts if texts.count(text) > 1}):
-            yield f"two symbols have the same {kind}: {', '.join(twice)}"
-    for relation in (relation for formula in theorem.formulas for relation in relations(formula)):
-        yield from _unknown_parts(relation, taken)
-        for side in relation.args:
-            yield from undefined_powers(cast(sp.Expr, side), theorem)
-    for symbol, value in theorem.instance.items():
-        if theorem.domain(symbol).contains(sp.sympify(value)) is not sp.true:
-            yield f"the instance {symbol} = {value} is outside the domain {theorem.domain(symbol)}"
-    for formula in theorem.formulas:
-        yield from _wrong_binders(formula)
-    text = TEXT_WITH_DIGITS.sub("", re.sub(r"{\w+}", "", theorem.words))
-    if re.search(r"\d", text):
-        yield f"the words contain a number that is not computed: {re.findall(r'[^ ]*[0-9][^ ]*', text)[0]!r}"
-    named = set(re.findall(r"{(\w+)}", theorem.words))
-    if named != set(theorem.numbers):
-        yield f"words and `numbers` don't name the same: {', '.join(sorted(named ^ set(theorem.numbers)))}"
-
-
 DOMAINS = "the domains of its symbols (a hypothesis doesn't count here: give the symbol a domain)"
 
 
@@ -165,7 +66,8 @@ class _Chain:
     """Checks the lines of one symbolic proof."""
 
     def __init__(self, theorem: Theorem, lemmas: Mapping[str, Theorem]) -> None:
-        self.theorem, self.lemmas, self.used = theorem, lemmas, set[str]()
+        self.theorem, self.lemmas = theorem, lemmas
+        self.given: dict[str, sp.Expr] = {}
         self.symbols = {row.symbol for row in theorem.variables}
         self.lines = theorem.chain() if theorem.chain is not None else ()
         self.hypotheses = {item.name: item.formula for item in theorem.hypotheses}
@@ -190,10 +92,13 @@ class _Chain:
         if before != conclusion.rhs:
             yield f"the proof ends at {before}, the statement at {conclusion.rhs}"
         yield from _wrong_relation(relations_used - {"="}, sign_of(conclusion))
-        for name in sorted(self.hypotheses.keys() - self.used):
+        for name, given in self.given.items():
+            if is_zero(self._at_instance(given)):  # the chain proves the same without it
+                yield f"what the lines take from {name!r} adds up to 0: that is no use of it"
+        for name in sorted(self.hypotheses.keys() - self.given.keys()):
             if not self._defines(name):
                 yield f"no line uses the hypothesis {name!r}"
-        for name in sorted(set(self.theorem.needs) - self.used):
+        for name in sorted(set(self.theorem.needs) - self.given.keys()):
             yield f"no line uses {name}, which it needs"
 
     def _defines(self, name: str) -> bool:
@@ -207,7 +112,7 @@ class _Chain:
     def _unclear(self, expression: Any) -> Iterator[str]:
         """What keeps an expression from having one value: no meaning, no definition, a symbol of no row."""
         e = self._at_instance(expression)
-        if wrong := _unknown_parts(e):
+        if wrong := unknown_parts(sp.sympify(expression)) or unknown_parts(e):
             yield from wrong
             return
         yield from undefined(e, self.theorem)
@@ -230,10 +135,13 @@ class _Chain:
             positive(self._at_instance(term), self.theorem) for term in line.slack
         ):
             yield "a strict line needs a slack that is known to be positive"
-        rest = to - before if line.relation not in (">=", ">") else before - to
+        up = -1 if line.relation in (">=", ">") else 1
+        rest = up * (to - before)
         try:
             for use in line.uses:
-                rest -= self._used(use, equalities_only=line.relation == "=")
+                given = self._used(use, equalities_only=line.relation == "=")
+                rest -= given
+                self.given[use.name] = self.given.get(use.name, sp.S.Zero) + up * given
         except ValueError as reason:
             yield str(reason)
             return
@@ -255,9 +163,6 @@ class _Chain:
             bound = {variable for variable, _ in formula.bound()} if isinstance(formula, ForAll) else set()
             if fixed := set(use.at) - bound:
                 raise ValueError(f"{use.name!r} speaks of one {', '.join(map(str, fixed))} only: give it no value")
-            if sp.sympify(use.times) == 0:
-                raise ValueError(f"{use.name!r} is taken 0 times")
-            self.used.add(use.name)
         elif use.name in self.lemmas and use.name in self.theorem.needs:
             formula = self._lemma(use)
         else:
@@ -293,7 +198,6 @@ class _Chain:
                 _natural(value, row.symbol, 1 if row.symbol.is_positive else 0)
             else:
                 self._within(value, row.interval, use.name)
-        self.used.add(use.name)
         return lemma.conclusion
 
     def _within(self, value: sp.Expr, interval: sp.Interval, name: str) -> None:

@@ -20,7 +20,8 @@ from rich.table import Table
 
 from onebit_files import counted, write_atomically
 from theory.arithmetic import Rounded, plain
-from theory.evaluate import Input, domain_text, exact_bound, inputs
+from theory.evaluate import exact_bound, inputs
+from theory.form import shape
 from theory.notation import ALIASES
 from theory.theorem import Rank, Theorem, by_id
 from theory.verdict import Verdict, judge
@@ -28,6 +29,10 @@ from theory.verdict import Verdict, judge
 COQ_CACHE = Path(".cache/kernel")
 LARGEST_POWER = 5000
 """Numbers of more digits, or with more zeros behind the point, are no inputs."""
+
+
+SHOWN = 4
+"""Numbers of an array that are printed, at either end."""
 
 
 class NotChecked(Exception):  # noqa: N818  (it reports an absence, not an error)
@@ -80,7 +85,7 @@ def _as_typed(value: Any) -> Any:
 
 def codes_of(theorems: Iterable[Theorem]) -> set[str]:
     """The code names of everything that these bounds take."""
-    return {item.row.code for theorem in theorems for item in inputs(theorem)}
+    return {item.row.code for theorem in theorems if not any(shape(theorem)) for item in inputs(theorem)}
 
 
 def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, tuple[Rounded, dict[str, Any]]]:
@@ -89,6 +94,9 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
     Raises:
         ValueError: a name that no selected bound takes, or a number outside its domain.
     """
+    for theorem in theorems:
+        if fault := next(shape(theorem), None):
+            raise ValueError(f"{theorem.id} has no bound: {fault}")
     needed = {theorem.id: inputs(theorem) for theorem in theorems}
     known = {item.row.code for items in needed.values() for item in items}
     if unknown := sorted(set(values) - known):
@@ -119,10 +127,11 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
 
 
 def input_text(value: Any) -> str:
-    """An input as it is shown: a number as it was typed, an array as NumPy shows it."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(input_text, value))}]"
-    return plain(value) if isinstance(value, (int, float, Fraction)) else str(value)
+    """An input as it is shown: a number as it was typed, an array by its first and last numbers."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        items = [input_text(item) for item in (value if len(value) <= 2 * SHOWN else [*value[:SHOWN], *value[-SHOWN:]])]
+        return f"[{', '.join([*items[:SHOWN], *(['...'] if len(value) > len(items) else []), *items[SHOWN:]])}]"
+    return plain(value) if isinstance(value, (int, float, Fraction, np.number)) else str(value)
 
 
 def check_scalars(theorem: Theorem, values: dict[str, Any]) -> None:
@@ -135,59 +144,6 @@ def check_scalars(theorem: Theorem, values: dict[str, Any]) -> None:
         value = values[item.row.code]
         if isinstance(item.row.symbol, sp.Symbol) and isinstance(value, list):
             raise ValueError(f"{item.row.code} is one number ({item.row.meaning}), not {len(value)} of them")
-
-
-def as_dict(verdict: Verdict, value: tuple[Rounded, dict[str, Any]] | None) -> dict[str, Any]:
-    """Plain data for ``--json``; a bound beyond float64 is a text of 17 digits."""
-    from theory.coq_statement import statement_of  # noqa: PLC0415
-    from theory.render import words_of  # noqa: PLC0415
-    from theory.text import text_of  # noqa: PLC0415
-
-    theorem = verdict.theorem
-    return {
-        "id": theorem.id,
-        "title": theorem.title,
-        "statement": text_of(theorem.conclusion),
-        "words": words_of(theorem),
-        "good for": theorem.good_for,
-        "hypotheses": {item.name: text_of(item.formula) for item in theorem.hypotheses},
-        "inputs": [input_as_dict(item) for item in inputs(theorem)],
-        "proof": [line.why for line in theorem.chain()] if theorem.chain else [],
-        "coq": statement_of(theorem) if theorem.rank is Rank.KERNEL else None,
-        "rank": str(verdict.rank),
-        "instance": {str(key): count for key, count in theorem.instance.items()},
-        "evidence": verdict.evidence,
-        "axioms": list(verdict.axioms),
-        "holds": verdict.holds,
-        "faults": list(verdict.faults),
-        "not checked": list(verdict.unchecked),
-        "skipped": list(verdict.skipped),
-        "source": theorem.source,
-        "laws": list(theorem.laws),
-        "seconds": round(verdict.seconds, 3),
-        "bound": None if value is None else value[0].double,
-        "evaluated at": None if value is None else {name: as_json(number) for name, number in value[1].items()},
-    }
-
-
-def input_as_dict(item: Input) -> dict[str, Any]:
-    """An input of a bound: name, meaning, unit, domain, default."""
-    row = item.row
-    about = {"name": row.code, "meaning": row.meaning, "unit": row.unit, "domain": domain_text(row)}
-    return {**about, "default": as_json(item.default)}
-
-
-def as_json(value: Any) -> Any:
-    """A number or nested lists of numbers as JSON has them; as text what has no such number, or is a function."""
-    if value is None or isinstance(value, (int, float)):
-        return value
-    if isinstance(value, (sp.Number, np.generic, Fraction)):
-        exact = Fraction(str(value))
-        number = int(exact) if exact.denominator == 1 else float(exact)
-        return number if Fraction(str(number)) == exact else plain(exact)
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [as_json(item) for item in value]
-    return repr(value)
 
 
 def judged(
@@ -310,6 +266,7 @@ def prove(
 
     Exit status 0: they hold. 1: one fails. 2: the call was wrong. 3: one was not checked, or its file can't be read.
     """
+    from theory.json_rows import as_dict  # noqa: PLC0415
     from theory.registry import NotRead, collect, select  # noqa: PLC0415  (reading every theorem takes a second)
     from theory.render import latex_appendix, markdown  # noqa: PLC0415
 
@@ -336,13 +293,12 @@ def prove(
             rows = [as_dict(verdict, values.get(verdict.theorem.id)) for verdict in verdicts]
             write_atomically(json_path, json.dumps(rows, indent=2) + "\n")
         if latex_path:
+            check_that_they_hold("--latex", verdicts)
             write_atomically(latex_path, latex_appendix(theorems))
         if docs_path:
             known = {verdict.theorem.id for verdict in verdicts}
             rest = [theorem for theorem in select() if theorem.id not in known]
-            bad = [v.theorem.id for v in (*verdicts, *judged(rest, lemmas, console, ask_coq=False)) if not v.holds]
-            if bad:
-                raise ValueError(f"--docs writes a page of theorems that hold, and {', '.join(bad)} do not: see below")
+            check_that_they_hold("--docs", (*verdicts, *judged(rest, lemmas, console, ask_coq=False)))
             write_atomically(docs_path, markdown(select()))  # the page is always the whole one
     except (NotChecked, NotRead) as reason:
         typer.echo(f"onebit prove: {reason}", err=True)
@@ -358,6 +314,18 @@ def prove(
         raise typer.Exit(1)
     if broken or not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(3)
+
+
+def check_that_they_hold(option: str, verdicts: Iterable[Verdict]) -> None:
+    """Refuse to typeset what does not hold.
+
+    Raises:
+        ValueError: a theorem doesn't; the message says why.
+    """
+    for verdict in verdicts:
+        if not verdict.holds:
+            reason = (*verdict.faults, *verdict.unchecked)[0]
+            raise ValueError(f"{option} writes theorems that hold, and {verdict.theorem.id} does not: {reason}")
 
 
 def check_sample(share: float | None, seed: int | None, *, with_mutants: bool) -> None:

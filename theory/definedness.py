@@ -50,7 +50,7 @@ def parametrised(expression: sp.Expr, theorem: Theorem) -> sp.Expr:
 
     (a, b) becomes (a + b o)/(1 + o) with o > 0, [a, b) the same with o >= 0, and (a, oo) becomes a + o. Every value of
     the domain is reached and no other, so what is non-negative in o is non-negative on the domain. A domain that is
-    closed at both ends has no such form: there the sign of the symbol is all that is known.
+    closed at both ends has no such form: there the sign of the symbol is all that is known. No theorem has o.
     """
     swaps = {}
     for symbol in expression.atoms(sp.Symbol):
@@ -60,13 +60,13 @@ def parametrised(expression: sp.Expr, theorem: Theorem) -> sp.Expr:
             continue
         closed = not interval.left_open
         if high is sp.oo:
-            odds = sp.Symbol(f"o_{symbol.name}", **{"nonnegative" if closed else "positive": True})
+            odds = sp.Dummy(**{"nonnegative" if closed else "positive": True})
             swaps[symbol] = low + odds
         elif interval.right_open:
-            odds = sp.Symbol(f"o_{symbol.name}", **{"nonnegative" if closed else "positive": True})
+            odds = sp.Dummy(**{"nonnegative" if closed else "positive": True})
             swaps[symbol] = (low + high * odds) / (1 + odds)
         elif not closed:
-            odds = sp.Symbol(f"o_{symbol.name}", nonnegative=True)
+            odds = sp.Dummy(nonnegative=True)
             swaps[symbol] = (high + low * odds) / (1 + odds)
     return cast(sp.Expr, expression.xreplace(swaps))
 
@@ -192,5 +192,7 @@ def unknown_kinds(expression: sp.Basic, words: Collection[str] = ()) -> Iterator
     for part in sp.preorder_traversal(expression):
         kind = type(part)
         known = kind in (*KINDS, *RELATIONS) or type(kind) is UndefinedFunction or part is sp.pi or part.is_Rational
-        if not known and not (FUNCTIONS.get(kind, "") == kind.__name__ and kind.__name__ in words):
+        if part.is_Float:
+            yield f"{part} is a float: write it as an exact number"
+        elif not known and not (FUNCTIONS.get(kind, "") == kind.__name__ and kind.__name__ in words):
             yield f"{kind.__name__} has no meaning here: {part}"

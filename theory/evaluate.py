@@ -220,10 +220,17 @@ def check_domain(row: Row, value: Any) -> None:
     Raises:
         ValueError: it lies outside; the message says what is allowed.
     """
-    if not isinstance(row.symbol, sp.Symbol) or callable(value):
+    if callable(value) or row.coq:
         return
     exact = isinstance(value, (int, Fraction))  # Python compares them exactly
-    numbers: Any = value if exact else np.asarray(value, dtype=float)
+    try:
+        numbers: Any = value if exact or np.iscomplexobj(value) else np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None or np.iscomplexobj(numbers):
+        raise ValueError(f"{row.code} = {value!r:.60} is no real number, nor an array of them")
+    if not isinstance(row.symbol, sp.Symbol):
+        return
     if not exact and not np.isfinite(numbers).all():
         raise ValueError(f"{row.code} = {_named(value)} is not a finite number")
     if row.is_count:
@@ -240,7 +247,7 @@ def check_domain(row: Row, value: Any) -> None:
 
 
 def _named(value: Any) -> str:
-    return plain(value) if isinstance(value, (int, Fraction)) else str(value)
+    return plain(value) if isinstance(value, (int, float, Fraction, np.number)) else str(value)
 
 
 def domain_text(row: Row) -> str:

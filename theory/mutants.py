@@ -105,7 +105,11 @@ def run(
 
 
 def judge_part(part: tuple[str, int], share: float, seed: int) -> Score:
-    """The mutants of one theorem, or one part of the tolerances' mutants."""
+    """The mutants of one theorem, or one part of the tolerances' mutants.
+
+    Raises:
+        ValueError: the theorem itself is rejected.
+    """
     name, number = part
     score, chance = Score(), random.Random(f"{seed} {name}")
     if name == TOLERANCES:
@@ -114,6 +118,8 @@ def judge_part(part: tuple[str, int], share: float, seed: int) -> Score:
                 judge_tolerance(change, score)
         return score
     lemmas = by_id(select())
+    if reason := rejection(lemmas[name], lemmas):
+        raise ValueError(f"{name} is rejected as it is, so its mutants say nothing: {reason}")
     for mutant in mutants_of(lemmas[name]):
         if chance.random() < share:
             judge_mutant(mutant, lemmas[name], lemmas, score)

@@ -13,7 +13,8 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from theory.formula import ForAll, Formula, Implies, sign_of
-from theory.theorem import Hypothesis, Line, Theorem, Use
+from theory.theorem import Hypothesis, Line, Quoted, Theorem, Use
+from theory.wording import is_part
 
 RELATIONS: dict[str, tuple[Any, ...]] = {
     "==": (sp.Le, sp.Ge),
@@ -128,7 +129,7 @@ def _changed_relation(formula: Relational, symbols: Sequence[sp.Symbol]) -> Iter
 
 
 def mutants_of(theorem: Theorem) -> Iterator[Mutant]:
-    """Every mutant of a theorem: conclusion, hypotheses, domains, lines of the proof, and parts left out."""
+    """Every mutant of a theorem: conclusion, hypotheses, domains, numbers of its words, lines of the proof."""
     symbols = [row.symbol for row in theorem.variables if isinstance(row.symbol, sp.Symbol)]
 
     def mutant(part: str, kind: str, text: str, **changes: Any) -> Mutant:
@@ -145,6 +146,12 @@ def mutants_of(theorem: Theorem) -> Iterator[Mutant]:
     for symbol, interval in theorem.domains.items():
         yield mutant(f"domain of {symbol}", "number", f"{interval} -> its usual one", domains={
             key: value for key, value in theorem.domains.items() if key != symbol})  # fmt: skip
+    for name, number in theorem.numbers.items():
+        quoted = number if isinstance(number, Quoted) else Quoted(number)
+        for _, text, part in changed_expressions(quoted.part, symbols) if not quoted.by else ():
+            if not is_part(part, theorem):  # which of its own numbers a sentence quotes is for its author to see
+                changed = {**theorem.numbers, name: replace(quoted, part=part)}
+                yield mutant(f"number {name} of the words", "words", text, numbers=changed)
     if theorem.chain is not None:
         yield from _proof_mutants(theorem, theorem.chain(), symbols)
 

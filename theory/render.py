@@ -16,9 +16,10 @@ from theory.formula import ForAll, Formula, Implies
 from theory.limit import SECONDS
 from theory.notation import ALIASES, NOTATION, Row
 from theory.text import text_of
-from theory.theorem import Line, Rank, Theorem
+from theory.theorem import Line, Quoted, Rank, Theorem
 from theory.verdict import known_inputs
 from theory.witness import LONGEST
+from theory.wording import PLACE, value_of
 
 UNICODE_TO_LATEX = {
     "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\varepsilon", "κ": r"\kappa",
@@ -100,18 +101,30 @@ LONGEST_FORMULA = 1000
 
 
 OPERATORS = ("/", "*", "^", "-", "+")
+LARGEST_DENOMINATOR = 100
+"""From here on a fraction is written as a decimal number in a sentence."""
 
 
 def words_of(theorem: Theorem) -> str:
-    """The words with their numbers filled in, each computed from the statement or from stated defaults."""
-    words = theorem.words
+    """The words with their numbers filled in."""
+    return filled(theorem, theorem.words)
 
-    def filled(found: re.Match[str]) -> str:
-        value = theorem.numbers[found[1]]
+
+def filled(theorem: Theorem, sentence: str) -> str:
+    """A sentence of a theorem with its numbers filled in, each computed (:mod:`theory.wording`)."""
+
+    def number(found: re.Match[str]) -> str:
+        value = value_of(theorem.numbers[found[1]])
         text = number_text(value)
-        return f"({text})" if _is_open(text, value, words[: found.start()], words[found.end() :]) else text
+        return f"({text})" if _is_open(text, value, sentence[: found.start()], sentence[found.end() :]) else text
 
-    return re.sub(r"{(\w+)}", filled, words)
+    return PLACE.sub(number, sentence)
+
+
+def computed_by(theorem: Theorem) -> str:
+    """What the numbers are that sentences quote and the statement has no part for; empty if there are none."""
+    items = [number for number in theorem.numbers.values() if isinstance(number, Quoted) and number.by]
+    return "; ".join(f"{number_text(value_of(number))} is {number.by}" for number in items)
 
 
 def _is_open(text: str, value: Any, before: str, after: str) -> bool:
@@ -132,13 +145,10 @@ def _is_open(text: str, value: Any, before: str, after: str) -> bool:
 
 
 def number_text(value: Any) -> str:
-    """An exact number or expression as it is written in a sentence."""
+    """An exact number or expression as it is written in a sentence; to three digits where it has more than that."""
     expression = sp.sympify(value)
-    if (
-        isinstance(value, float)
-        or expression.has(sp.Float)
-        or (not expression.is_Rational and not expression.free_symbols)
-    ):
+    short = expression.is_Rational and expression.q < LARGEST_DENOMINATOR
+    if expression.has(sp.Float) or not (short or expression.free_symbols):
         return f"{float(evaluate(expression, {})):.3g}"
     return str(expression)
 
@@ -170,7 +180,12 @@ def _markdown_theorem(theorem: Theorem) -> list[str]:
     names = latex_names(theorem)
     lines = [f"## {theorem.id}. {theorem.title}", "", _prose(words_of(theorem)), ""]
     lines += ["$$", latex(theorem.conclusion, names), "$$", "", "```text", text_of(theorem.conclusion), "```", ""]
-    lines += [f"*What it is good for.* {_prose(theorem.good_for)}", "", f"*Rank.* {rank_text(theorem)}.", ""]
+    lines += [
+        f"*What it is good for.* {_prose(filled(theorem, theorem.good_for))}",
+        "",
+        f"*Rank.* {rank_text(theorem)}.",
+        "",
+    ]
     lines += [*_hypotheses(theorem), *_inputs(theorem)]
     if theorem.chain is not None and theorem.rank is not Rank.KERNEL:
         lines += ["**Proof.** From the left side:", ""]
@@ -179,6 +194,8 @@ def _markdown_theorem(theorem: Theorem) -> list[str]:
         lines += ["**Checked by numbers.**", "", *(f"- {_prose(name)}" for name in theorem.numeric_checks), ""]
     if sharp := sharpness(theorem):
         lines += [f"**How sharp.** {_prose(sharp)}", ""]
+    if computed := computed_by(theorem):
+        lines += [f"**Numbers.** {_prose(computed)}.", ""]
     if theorem.remarks:
         lines += [f"**Remarks.** {_prose(theorem.remarks)}", ""]
     lines += _conventions(theorem)
@@ -268,11 +285,15 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         f"arrays don't reach, is not met. The check of a theorem may take {SECONDS} s of a processor, Coq's part",
         "aside; what took longer was not checked.",
         "",
+        "Numbers in titles, words and what a theorem is good for are computed from its statement, or listed under",
+        "*Numbers* with what they are computed from; a numeral in letters is one of the statement's.",
+        "",
         "What no machine checks: that the title, the words (and which numbers they quote), the remarks, the source,",
         "the laws named, the meanings of symbols, the LaTeX of a symbol and the value that an example attains are",
         "those of the statement. (A symbol's LaTeX holds no arithmetic, and no two symbols of a theorem share one.)",
         "The text box is what is proved. Nor is it checked that hypotheses can be met where an example leaves it open:",
-        "it is a run in float64, so it meets equations, and bounds on arrays, up to a relative rounding of 2^-42; a",
+        "it is a run in float64, so it meets equations, and bounds on arrays, up to a relative rounding of 2^-42",
+        "(a strict inequality holds by more, but several equations may be off together); a",
         f"hypothesis about all steps is tried at {LONGEST} at most, as far as the arrays go, and one about all numbers",
         "or vectors at a sample, whose sizes are those of the example and of both sides of the hypothesis. Files of",
         "theorems are Python, which can change SymPy or end the program (`os._exit`): run those of people whom you",
@@ -354,6 +375,8 @@ def _latex_theorem(theorem: Theorem) -> list[str]:
         lines += [r"\end{enumerate}"]
     if sharp := sharpness(theorem):
         lines += [rf"\paragraph{{Sharpness.}} {escape_latex(sharp)}"]
+    if computed := computed_by(theorem):
+        lines += [rf"\paragraph{{Numbers.}} {escape_latex(computed)}."]
     if theorem.remarks:
         lines += [rf"\paragraph{{Remarks.}} {escape_latex(theorem.remarks)}"]
     lines += [rf"\paragraph{{Source.}} {escape_latex(theorem.source)}.", ""]

@@ -15,7 +15,6 @@ There are two kinds of machine proof, and a fallback that is never called a proo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -29,9 +28,6 @@ from sympy.core.relational import Relational
 
 from theory.formula import Formula, free_symbols
 from theory.notation import NOTATION, Row, implied_domain
-
-TEXT_WITH_DIGITS = re.compile(r"\b[TLCP]\d+[a-z]?\b|beta[12]|\bL[12]\b|\bl[12]\b|β[12]|\d-bit|\bd{2,}\b")
-"""Digits that are names, not numbers: ids, beta1, the l2 scale, 1-bit."""
 
 
 class Rank(StrEnum):
@@ -59,6 +55,18 @@ class Use:
     name: str
     times: Any = 1
     at: Mapping[Any, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """A number that sentences quote: a part of the statement with values put in, as in ``Quoted(limit, at={N: 4})``.
+
+    ``by`` is for what is no part of it, a count or a measurement say: it tells the reader what computes the number.
+    """
+
+    part: Any
+    at: Mapping[Any, Any] = field(default_factory=dict)
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,14 +104,14 @@ class Theorem:
 
     Attributes:
         id: ``"T5a"``: the id used in code, tests, docs and figures.
-        title: a short name in the field's terms.
+        title: a short name in the field's terms. No number is written in it, nor in ``words`` and ``good_for``:
+            ``{name}`` stands for one of ``numbers`` (:mod:`theory.wording`).
         conclusion: the relation that is proved, for all values of its variables within their domains.
         hypotheses: everything the proof uses besides the domains.
-        words: the statement in plain English. No number is written in it: ``{name}`` stands for one of
-            ``numbers``.
+        words: the statement in plain English.
         implied: relations between inputs that follow from the hypotheses (of moments, say), so that inputs which
             contradict them are refused. They are no part of what is proved.
-        numbers: expressions whose values the words quote, computed from the statement or from defaults.
+        numbers: what the sentences quote: parts of the statement, or a :class:`Quoted`.
         good_for: what a user of the project has from it, one sentence.
         source: paper and number, or ``"ours"``.
         where: rows for symbols that the notation table does not define.
@@ -165,8 +173,13 @@ class Theorem:
         """A row for every free name, the notation table's order first; narrowed domains applied.
 
         Raises:
-            ValueError: a name is defined nowhere, or a domain is none or wider than the table's.
+            ValueError: a name is defined nowhere or twice, or a domain is none or wider than the table's.
         """
+        if again := {row.code for row in self.where} & {row.code for row in NOTATION}:
+            names = ", ".join(sorted(again))
+            raise ValueError(
+                f"`where` has {names} of the notation table: narrow it in `domains`, or choose another name"
+            )
         used = set().union(*(free_symbols(formula) for formula in self.formulas))
         rows = [row for row in (*NOTATION, *self.where) if row.symbol in used]
         missing = used - {row.symbol for row in rows}

@@ -192,7 +192,7 @@ def helpers() -> Iterator[Comparison]:
                                  lambda r, b=beta, t=step, d=dtype: r.correction_error(b, t, d),
                                  correction_error(beta, step, dtype), False)  # fmt: skip
     yield Comparison("error_tolerance", "by default", lambda r: r.error_tolerance(1.0, 0.25, "float32"),
-                     bound(theorem("T11g"), precision=24, value=1.0, size=0.25, sign=1.0))  # fmt: skip
+                     bound(theorem("T11g"), precision=24, value=1.0, size=0.25, sent_sign=1.0))  # fmt: skip
     for length in (0, 1, 2, 3, 5, 8, 9, 100):
         for block in (1, 4, 16):
             yield Comparison("tree_depth", f"{length} terms in blocks of {block}",
@@ -301,7 +301,7 @@ def messages() -> Iterator[Comparison]:
                 slack = wobble * np.arange(sizes.size).reshape(sizes.shape)
                 target = [
                     bound(theorem("T11d"), **FORMATS[dtype], n_workers=len(sizes), sent=sizes[:, place], depth=steps,
-                          tolerances=slack[:, place], server_error=VALUES[place])
+                          tolerances=slack[:, place], server_entry=VALUES[place])
                     for place in range(len(VALUES))
                 ]  # fmt: skip
                 yield Comparison(
@@ -313,7 +313,7 @@ def messages() -> Iterator[Comparison]:
         for depth, steps in ((None, len(sizes) - 1), (1, 1)):
             target = [
                 bound(theorem("T11d"), **FORMATS[dtype], n_workers=len(sizes), sent=sizes[:, place], depth=steps,
-                      tolerances=[0.0] * len(sizes), server_error=0.0)
+                      tolerances=[0.0] * len(sizes), server_entry=0.0)
                 for place in range(len(VALUES))
             ]  # fmt: skip
             yield Comparison("average_tolerance", f"in {dtype}, depth {depth}",
@@ -322,8 +322,8 @@ def messages() -> Iterator[Comparison]:
         for tau, sigma in ((0.0, 0.0), (1e-3, 1e-6)):
             for signs in (None, -np.ones(u.size, np.float32)):
                 q = np.where(u >= 0, 1.0, -1.0) if signs is None else signs
-                target = bound(theorem("T11g"), precision=FORMATS[dtype]["precision"], value=u, size=s, sign=1.0 * q,
-                               value_tolerance=tau, size_tolerance=sigma)  # fmt: skip
+                target = bound(theorem("T11g"), precision=FORMATS[dtype]["precision"], value=u, size=s,
+                               sent_sign=1.0 * q, value_tolerance=tau, size_tolerance=sigma)  # fmt: skip
                 yield Comparison(
                     "error_tolerance", f"in {dtype}, signs {'given' if signs is not None else 'of u'}",
                     lambda r, t=dtype, q=signs, a=tau, b=sigma, u=u, s=s: r.error_tolerance(

@@ -80,7 +80,7 @@ def update(
     step, root, quotient = lr / b1, np.sqrt(second), gamma(divisions, dtype)
     later = (1 + lr) / b1
     parts = {
-        "precision": form["precision"], "step": step, "step_error": of_step, "root": root, "offset": eps,
+        "precision": form["precision"], "learning_rate": step, "step_error": of_step, "root_exact": root, "offset": eps,
         "offset_error": of_eps,
         "root_tolerance": root_off(second, relative, slip, taking), "quotient_error": quotient,
     }  # fmt: skip

@@ -9,7 +9,9 @@ from string import ascii_lowercase
 from time import perf_counter
 from typing import Any
 
-from theory import kernel, kernel_record
+import numpy as np
+
+from theory import form, kernel, kernel_record
 from theory.arithmetic import Intervals, NotEvaluated, Rounded, rounded, settled
 from theory.chain import faults
 from theory.evaluate import check_conditions, evaluate, with_defaults
@@ -80,6 +82,8 @@ def judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str,
 
 
 def _judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str, kernel.Checked] | None) -> Verdict:
+    if misshapen := tuple(dict.fromkeys(form.shape(theorem))):
+        return Verdict(theorem, misshapen)
     wrong, unchecked = list(faults(theorem, lemmas)), list[str]()
     evidence, axioms = "", ()
     if theorem.rank is Rank.KERNEL and not wrong:
@@ -126,6 +130,8 @@ def _example_faults(theorem: Theorem) -> list[str]:
     if theorem.example is None:
         return ["it has hypotheses, and no example that meets them"] if theorem.hypotheses else []
     example = theorem.example()
+    if not isinstance(example.attained, (int, float, np.integer, np.floating)):
+        return [f"the example attains {example.attained!r}, which is no number"]
     try:
         known = with_defaults(theorem, None, known_inputs(theorem, example))
         settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
@@ -133,6 +139,8 @@ def _example_faults(theorem: Theorem) -> list[str]:
         against = settled(lambda arithmetic: _exceeded(theorem, example, known, arithmetic))
     except (ValueError, NotEvaluated) as reason:
         return [f"the example can't be evaluated: {reason}"]
+    except IndexError:
+        return ["the example can't be evaluated: its arrays are too short"]
     return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])
 
 

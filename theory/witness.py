@@ -5,7 +5,8 @@ there and that the conclusion does, in intervals (:mod:`theory.arithmetic`): not
 evaluated, or what the example's arrays don't reach, does not hold. Three things remain that a false theorem could hide
 behind:
 
-- an example is a run in float64, so an equation, and a <= of arrays or functions, holds up to :data:`ROUNDING`;
+- an example is a run in float64, so an equation, and a <= of arrays or functions, holds up to :data:`ROUNDING`; a <
+  must hold by more, so that no example meets x == y and x < y, but several equations may be off together;
 - a quantifier over all steps runs as far as the arrays are given, :data:`LONGEST` values at most;
 - a quantifier over numbers or vectors runs over a sample, relative to the numbers of the example and to what both sides
   of the hypothesis come to.
@@ -58,6 +59,7 @@ def contradictions(theorem: Theorem, inputs: Mapping[str, Any]) -> list[str]:
             check_domain(row, inputs[row.code])
         except ValueError as reason:
             found.append(f"the example: {reason}")
+            continue
         value = inputs[row.code]
         if not row.coq and not callable(value) and np.abs(np.asarray(value, float)).max(initial=0) > LARGEST:
             found.append(f"the example: {row.code} is above {LARGEST:g}, where rounding could hide a contradiction")
@@ -243,8 +245,9 @@ def true_of(relation: Any, values: Mapping[Any, Any], *, near: bool = True) -> b
             return not arithmetic.equal(lhs, rhs)
         less, more = (lhs, rhs) if sign in ("<", "<=") else (rhs, lhs)
         strict = sign in ("<", ">")
-        if not slack:
-            return arithmetic.below(less, more, strict=strict)
+        if not slack:  # what is strict holds by more than an equation of the same sides may be off
+            margin = ROUNDING * (abs(lhs) + abs(rhs)) if strict else 0
+            return arithmetic.below(less + margin, more, strict=strict)
         gap = abs(lhs - rhs) if sign == "==" else less - more
         with suppress(Unsettled):
             if arithmetic.below(gap, slack * (abs(lhs) + abs(rhs)), strict=strict):

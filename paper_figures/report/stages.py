@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 import verification
 from paper_figures.report.evidence import Evidence, obtain
-from theory.cli import as_dict as theorem_as_dict
+from theory.json_rows import as_dict as theorem_as_dict
 from theory.registry import all_theorems
 from theory.theorem import by_id
 from theory.verdict import judge

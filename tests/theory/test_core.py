@@ -50,7 +50,7 @@ def test_a_correct_chain_has_no_faults():
         (theorem(eq(sp.sqrt(x - y) ** 4, (x - y) ** 2), [Line("=", (x - y) ** 2, "it")]), "both sides are"),
         (theorem(eq(sp.sqrt(x - y) ** 3, (x - y) * sp.sqrt(x - y)), [Line("=", (x - y) * sp.sqrt(x - y), "")]), "same"),
         (theorem(le(0, sp.sqrt(x - y)), [Line("<=", sp.sqrt(x - y), "root", slack=(sp.sqrt(x - y),))]), "of a root"),
-        (theorem(sp.true, [Line("=", 1, "wish")]), "not a relation"),
+        (theorem(sp.true, [Line("=", 1, "wish")]), "the conclusion is no relation"),
         (replace(SQUARE, words="at most 7 times"), "a number that is not computed: '7'"),
         (replace(SQUARE, words="at most {most} times"), "don't name the same"),
         (replace(SQUARE, hypotheses=(Hypothesis("idle", le(x, y), "not needed"),)), "no line uses the hypothesis"),
@@ -315,7 +315,7 @@ class sgn_(sp.Function):  # noqa: N801 - looks like the project's
         (theorem(le(0, u[N - 5]), [Line("<=", u[N - 5], "index", (Use("all", 1, {k: N - 5}),))], hypotheses=(
             Hypothesis("all", ForAll(((k, N),), le(0, u[k])), "u is non-negative"),)), "to be a natural number"),
         (theorem(le(x, y), [Line("<=", y, "none", (Use("idle", 0),), slack=(y - x,))], hypotheses=(
-            Hypothesis("idle", le(x, y), "x <= y"),)), "0 times"),
+            Hypothesis("idle", le(x, y), "x <= y"),)), "adds up to 0"),
     ],
 )  # fmt: skip
 def test_what_has_no_meaning_is_refused(broken, says):

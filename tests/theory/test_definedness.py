@@ -21,7 +21,7 @@ a = array("a")
 f = sp.Function("f", real=True)
 ROWS = {
     symbol: Row(symbol, latex, "a number")
-    for symbol, latex in ((x, "x"), (y, "y"), (z, "z"), (px, "p"), (n, "n"), (a, "a"), (k, "k"))
+    for symbol, latex in ((x, "x"), (y, "y"), (z, "z"), (px, "p"), (n, "n"), (a, "a"))
 }
 ROWS[share] = Row(share, "q", "a share", domain=sp.Interval(0, 1))
 ROWS[f] = Row(f, "f", "a function", coq="R -> R")

@@ -78,7 +78,7 @@ def test_a_letter_selects_one_and_order_is_by_number():
         (["1c", "--set", "second_moment=0.1"], "the square of E|x| is at most the mean square of x"),
         (["1c", "--set", "first_moment=0.1", "second_moment=1", "fourth_moment=1"], "the cube of the mean square"),
         (["6e", "--set", "pl_constant=2", "smoothness=1"], "strong convexity is at most smoothness"),
-        (["11g", "--set", "sign=0.5"], "T11g does not apply to these numbers"),
+        (["11g", "--set", "sent_sign=0.5"], "T11g does not apply to these numbers"),
         (["1f", "--set", "magnitude=5"], "T1f does not apply to these numbers"),
         (["7d", "--set", "beta1=0.9", "beta2=0.81"], "T7d does not apply to these numbers"),
         (["6", "--set", "N=nan"], "n_workers = nan is not a finite number"),
@@ -216,7 +216,8 @@ def test_an_object_of_a_derived_class_is_refused(monkeypatch, tmp_path):
 
 def test_numerical_evidence_is_exit_3(monkeypatch):
     proved, checks = theory.select(["T9b"])[0], {"ok": lambda: True}
-    only = replace(proved, id="T99", chain=None, example=None, hypotheses=(), numeric_checks=checks)
+    bare = {"example": None, "hypotheses": (), "words": "made up", "numbers": {}}
+    only = replace(proved, id="T99", chain=None, numeric_checks=checks, **bare)
     monkeypatch.setattr(registry, "collect", lambda: ((only,), ()))
     result = prove()
     assert result.exit_code == 3

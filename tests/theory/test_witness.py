@@ -48,6 +48,8 @@ def assuming(*formulas, **inputs) -> list[str]:
         ((le(sp.sqrt(x - 2), 1),), {"x": 1.0}),
         ((le(x, x * (1 - sp.Rational(1, 10**15))),), {"x": 1.0}),  # within rounding, and no rounding is needed
         ((lt(x, y), lt(y, x)), {"x": 1.0, "y": 1.0}),
+        ((eq(x, y), lt(x, y)), {"x": 1.0, "y": 1.0 + 2.0**-52}),
+        ((eq(x, y), lt(x, y)), {"x": 1.0, "y": 1.0 + 2.0**-42}),
         ((ne(x, x + 0 * y),), {"x": 1.0, "y": 1.0}),
         ((ForAll((w,), le(w, x)),), {"x": 3e9}),
         ((ForAll((w,), le(w**2, x)),), {"x": 1e11}),

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 import sympy as sp
 
+from tests.theory.theory_support import theorem, x, y
+from theory.chain import faults
 from theory.floating import gamma
-from theory.formula import eq
+from theory.formula import eq, le
+from theory.mutations import mutants_of
 from theory.notation import beta1, contraction
 from theory.registry import all_theorems, select
-from theory.render import words_of
-from theory.theorem import Theorem
+from theory.render import computed_by, filled, number_text, words_of
+from theory.theorem import Line, Quoted, Theorem
+from theory.wording import value_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 THEOREMS = all_theorems()
@@ -83,12 +88,77 @@ ROUNDING = [theorem for theorem in THEOREMS if theorem.id.startswith("T11") and 
 
 @pytest.mark.parametrize("theorem", ROUNDING, ids=lambda theorem: theorem.id)
 def test_counts_of_roundings_are_those_of_the_bound(theorem: Theorem) -> None:
+    numbers = {value_of(number) for number in theorem.numbers.values()}
     counts = (term.args[0] for term in theorem.conclusion.atoms(gamma))
     counted = {cast(sp.Expr, number).as_coeff_Add()[0] for number in counts}
-    assert set(theorem.numbers.values()) <= counted
+    assert numbers <= counted
 
 
 def test_gain_of_one_bit_is_computed_from_the_statement() -> None:
     (theorem,) = select(["T10b"])
-    assert theorem.numbers["gain"] == 16
+    assert value_of(theorem.numbers["gain"]) == 16
     assert "divides the wire time by 16 " in words_of(theorem)
+
+
+SAYS = theorem(
+    le(2 * x * y, x**2 + 3 * y**2),
+    [Line("<=", x**2 + 3 * y**2, "squares", slack=((x - y) ** 2, 2 * y**2))],
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "numbers", "says"),
+    [
+        ("at most 3 times", {}, "a number that is not computed: '3'"),
+        ("at most 0.937 of it", {}, "a number that is not computed: '0.937'"),
+        ("it costs 12 % more", {}, "a number that is not computed: '12'"),
+        ("like x^3", {}, "a number that is not computed: 'x^3'"),
+        ("less than five times", {}, "'five' is no number of the statement"),
+        ("the Fourth power of x", {}, "'Fourth' is no number of the statement"),
+        ("it is {x}", {"x": 5}, "the number x, 5, is no part of the statement"),
+        ("it is {x}", {"x": 2 * y}, ""),
+        ("it is {x}", {"x": y / 2}, "the number x, y/2, is no part"),
+        ("it is {x}", {"x": sp.Float(3.0)}, "the number x, 3.0"),
+        ("it is {x}", {"x": Quoted(3 * y**2, {y: 2})}, ""),
+        ("it is {x}", {"x": Quoted(4 * y**2, {y: 2})}, "the number x, 4*y**2, is no part"),
+        ("it is {x}", {"x": Quoted(12, by="a count of something")}, ""),
+        ("it is {x} at ten", {"x": Quoted(3 * y**2, {y: 10})}, ""),
+        ("it is {x}", {}, "don't name the same: x"),
+        ("it is so", {"x": 2}, "don't name the same: x"),
+        ("half of it, twice, three times", {}, ""),
+        ("T1a, L2, beta1, the l2 scale, 1-bit LAMB, 0/1 Adam, two-sided, float32", {}, ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["title", "words", "good_for"])
+def test_a_number_in_a_sentence_is_computed_from_the_statement(place, sentence, numbers, says):
+    made = replace(SAYS, numbers=numbers, **{place: sentence})
+    found = faults(made)
+    assert found == () if not says else any(says in fault for fault in found), found
+
+
+def test_what_is_said_is_what_is_computed():
+    numbers = {
+        "at": Quoted(3 * y**2, {y: 2}),
+        "count": Quoted(254, by="a count"),
+        "share": Quoted(y / 7, {y: 1}, by="it"),
+    }
+    made = replace(SAYS, words="{at}, {count}", good_for="{share}", numbers=numbers)
+    assert words_of(made) == "12, 254"
+    assert filled(made, made.good_for) == "1/7"
+    assert computed_by(made) == "254 is a count; 1/7 is it"
+    assert number_text(sp.Rational(7, 370)) == "0.0189"
+
+
+def test_a_changed_number_of_the_words_is_rejected_and_no_word_says_it_without_a_place():
+    """Who changes the statement and forgets the sentence is told, where the number is no longer in the statement."""
+    made = replace(SAYS, words="at most {bound}", numbers={"bound": x**2 + 3 * y**2})
+    assert faults(made) == ()
+    changed = [mutant for mutant in mutants_of(made) if mutant.kind == "words"]
+    assert len(changed) > 5
+    assert all(any("is no part of the statement" in fault for fault in faults(mutant.theorem)) for mutant in changed)
+    other = le(2 * x * y, x**2 + 4 * y**2)
+    lines = (Line("<=", other.rhs, "squares", slack=((x - y) ** 2, 3 * y**2)),)
+    forgotten = replace(made, conclusion=other, chain=lambda: lines)
+    assert faults(forgotten) == (
+        "the number bound, x**2 + 3*y**2, is no part of the statement: `Quoted(..., by=)` says whose it is",
+    )

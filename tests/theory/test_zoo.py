@@ -99,7 +99,7 @@ ZOO = {
     "no proof": (theorem(le(x, y)), "the proof is empty"),
     "an approximate number": (
         theorem(le(x / 3, 0.3334 * x), Line("<=", 0.3334 * x, "a third", slack=((0.3334 - 1 / 3) * x,))),
-        "contains a float",
+        "is a float",
     ),
     "an index that is a piece of Coq": (
         theorem(le(total(1, INJECTED, N), 0), Line("<=", 0, "see the name", slack=(0,))),

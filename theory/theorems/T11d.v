@@ -2,12 +2,12 @@
 From Onebit Require Import Prelude Rounding.
 
 Theorem T11d :
-  forall (n_workers : nat) (precision : nat) (least : nat) (order : tree) (inputs : nat -> R) (depth : nat) (sent : nat -> R) (tolerances : nat -> R) (weights : nat -> R) (server_error : R),
+  forall (n_workers : nat) (precision : nat) (least : nat) (order : tree) (inputs : nat -> R) (depth : nat) (sent : nat -> R) (tolerances : nat -> R) (weights : nat -> R) (server_entry : R),
   forall (n_workers_domain : (1 <= n_workers)%nat),
   forall (precision_domain : (1 <= precision)%nat),
   forall (in_format : forall k : nat, (k < (n_workers + 1)%nat)%nat -> (fl precision least (inputs k)) = (inputs k)),
   forall (reads_messages : forall i : nat, (i < n_workers)%nat -> (Rabs ((inputs i) - (sent i))) <= (tolerances i)),
-  forall (reads_error : (inputs n_workers) = server_error),
+  forall (reads_error : (inputs n_workers) = server_entry),
   forall (weights_stored : forall i : nat, (i < n_workers)%nat -> (Rabs ((weights i) - (/ (INR n_workers)))) <= ((gamma 2%nat precision) / (INR n_workers))),
   forall (read_once : forall x : nat -> R, (reads order x) = ((x n_workers) + (bigsum n_workers (fun i => (x i))))),
   forall (evaluates : forall x : nat -> R, (exact order x) = ((x n_workers) + (bigsum n_workers (fun i => ((weights i) * (x i)))))),
@@ -16,7 +16,7 @@ Theorem T11d :
   forall (message_product : forall i : nat, (i < n_workers)%nat -> (products order i) <= 1),
   forall (error_product : (products order n_workers) <= 0),
   forall (few : ((3 + (INR depth)) * (unit_roundoff precision)) < 1),
-  (Rabs (server_error + ((bigsum n_workers (fun i => (sent i))) / (INR n_workers)) - (computed precision least order inputs))) <= (((bigsum n_workers (fun i => (tolerances i))) / (INR n_workers)) + ((Rabs server_error) * (gamma depth precision)) + (((gamma (depth + 3)%nat precision) * (bigsum n_workers (fun i => ((Rabs (sent i)) + (tolerances i))))) / (INR n_workers)) + ((1 + (gamma (depth + 3)%nat precision)) * (smallest_subnormal least) * (bigsum n_workers (fun i => (nonzero ((Rabs (sent i)) + (tolerances i))))))).
+  (Rabs (server_entry + ((bigsum n_workers (fun i => (sent i))) / (INR n_workers)) - (computed precision least order inputs))) <= (((bigsum n_workers (fun i => (tolerances i))) / (INR n_workers)) + ((Rabs server_entry) * (gamma depth precision)) + (((gamma (depth + 3)%nat precision) * (bigsum n_workers (fun i => ((Rabs (sent i)) + (tolerances i))))) / (INR n_workers)) + ((1 + (gamma (depth + 3)%nat precision)) * (smallest_subnormal least) * (bigsum n_workers (fun i => (nonzero ((Rabs (sent i)) + (tolerances i))))))).
 Proof.
   intros.
   assert (U := u_positive precision). assert (E := eta_positive least).
@@ -58,7 +58,7 @@ Proof.
     assert (0 <= eta / 2 * ((1 + gamma3) * bigsum n_workers (fun i => nonzero (reach i))))
       by (repeat apply Rmult_le_pos; lra). lra. }
   (* the server error *)
-  assert (server : ((1 + u) ^ p n_workers - 1) * Rabs (inputs n_workers) <= gammah * Rabs server_error).
+  assert (server : ((1 + u) ^ p n_workers - 1) * Rabs (inputs n_workers) <= gammah * Rabs server_entry).
   { rewrite reads_error. apply Rmult_le_compat_r; [apply Rabs_pos|].
     apply (gamma_power precision (p n_workers) depth pn). fold u. apply in_room. lia. }
   assert (no_spill : (1 + u) ^ p n_workers * (loose n_workers + INR (q n_workers) * nonzero (Rabs (inputs n_workers))) = 0).
@@ -72,8 +72,8 @@ Proof.
     by (intros f; unfold Rdiv; apply bigsum_scal_r).
   rewrite !div in *. change (fun i => sent i) with sent in *. change (fun i => tolerances i) with tolerances in *.
   change (fun i => reach i) with reach in *.
-  replace (server_error + bigsum n_workers sent / INR n_workers - v) with
-    (- (v - (server_error + bigsum n_workers (fun i => weights i * inputs i)))
+  replace (server_entry + bigsum n_workers sent / INR n_workers - v) with
+    (- (v - (server_entry + bigsum n_workers (fun i => weights i * inputs i)))
      - (bigsum n_workers (fun i => weights i * inputs i) - bigsum n_workers sent / INR n_workers)) by ring.
   eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_Ropp.
   change (fun i => nonzero (Rabs (sent i) + tolerances i)) with (fun i => nonzero (reach i)).

@@ -12,12 +12,11 @@ from typing import Any, cast
 import sympy as sp
 from sympy.core.relational import Relational
 
-from theory.algebra import substitute
 from theory.evaluate import bound
 from theory.formula import ForAll, array, eq, le, mean, total
 from theory.notation import D, N, Row, count, freeze_step, i, j
 from theory.profile import RECALLED_COMPRESSED_SPEEDUP, WARMUP_SHARE
-from theory.theorem import Hypothesis, Theorem
+from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.witness import instance
 
 s = count("s", least=0)
@@ -122,7 +121,10 @@ VOLUME = Theorem(
     ),
     words="A run with a warm-up sends {published} times less than Adam in sixteen bits at the warm-up's share of the "
     "published BERT-Large run with one bit a number, and at most {cap} times less however small the messages are.",
-    numbers={"published": substitute(rate(reduction), AT_BERT), "cap": 1 / WARMUP_SHARE["BERT-Large"]},
+    numbers={
+        "published": Quoted(rate(reduction), AT_BERT),
+        "cap": Quoted(rate(reduction), {**AT_BERT, reduction: sp.oo}),
+    },
     good_for="The saving of a run, from the length of its warm-up.",
     source="volume formula: arXiv 2102.02888; proof: ours",
     example=lambda: instance(
@@ -151,7 +153,7 @@ SPEEDUP = Theorem(
     words="Amdahl's law with the warm-up as the serial part: the recalled maxima of the compression stage give {bert} "
     "for BERT-Large pre-training and {squad} for SQuAD, which round to the abstract's figures.",
     numbers={
-        name: substitute(rate(speedup), {share: WARMUP_SHARE[task], speedup: RECALLED_COMPRESSED_SPEEDUP[task]})
+        name: Quoted(rate(speedup), {share: WARMUP_SHARE[task], speedup: RECALLED_COMPRESSED_SPEEDUP[task]})
         for name, task in (("bert", "BERT-Large"), ("squad", "SQuAD"))
     },
     good_for="What a speed-up inside the compression stage is worth for the whole run.",
@@ -226,7 +228,10 @@ BLOCKS = Theorem(
     where=(*MESSAGE_ROWS, BLOCK),
     words="With blocks of {elements} elements the scales add at most {share} byte to every byte of signs, and one "
     "scale for every worker.",
-    numbers={"elements": BLOCK.default, "share": sp.Rational(4 * 8, BLOCK.default)},
+    numbers={
+        "elements": Quoted(block, {block: BLOCK.default}),
+        "share": Quoted(4 * D / block, {D: 8, block: BLOCK.default}),  # eight signs are a byte
+    },
     good_for="What a finer scale costs on the wire at most.",
     source="ours; block scales: Zheng, Huang, Kwok, NeurIPS 2019 (1905.10936)",
     example=lambda: instance(BLOCKS, "eight workers, chunks of 1,000 bits, blocks of 64", exchanged(8, 1000, 64)),

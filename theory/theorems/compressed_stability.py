@@ -22,10 +22,10 @@ from theory.notation import POSITIVE, Row, beta1, lr, t
 from theory.theorem import Example, Hypothesis, Theorem
 
 position, other_gradient = array("position"), array("other_gradient")
-sent, error, input_ = array("sent"), array("error"), array("input")
+sent, error, inputs = array("sent"), array("error"), array("inputs")
 curvature, scale_size = sp.Symbol("curvature", positive=True), sp.Symbol("scale_size", positive=True)
 entry, push = sp.Symbol("entry", positive=True), sp.Symbol("push", nonnegative=True)
-floor, mean_variance = sp.Symbol("floor", positive=True), sp.Symbol("mean_variance", positive=True)
+floor_share, mean_variance = sp.Symbol("floor_share", positive=True), sp.Symbol("mean_variance", positive=True)
 least_variance = sp.Symbol("least_variance", positive=True)
 
 GAIN = lr * curvature * entry
@@ -36,7 +36,7 @@ ROWS = (
     Row(other_gradient, "b", "gradient that does not come from the coordinate's own curvature, by step"),
     Row(sent, r"\bar{m}", "the coordinate of the message that is applied, by step"),
     Row(error, r"\delta", "its compression error, by step"),
-    Row(input_, "u", "what is compressed, by step"),
+    Row(inputs, "u", "what is compressed, by step"),
     Row(curvature, "h", "second derivative along the coordinate", domain=POSITIVE, default=1.0),
     Row(scale_size, "S", "the scale that is sent in every step", domain=POSITIVE, default=1.0),
     Row(entry, "P_k", "the coordinate's entry of the preconditioner", domain=POSITIVE, default=100.0),
@@ -49,7 +49,7 @@ LOOP = (
         ForAll(
             (t,),
             eq(
-                input_[t + 1],
+                inputs[t + 1],
                 beta1 * sent[t] + (1 - beta1) * (curvature * position[t] + other_gradient[t]) + error[t],
             ),
         ),
@@ -57,10 +57,10 @@ LOOP = (
     ),
     Hypothesis(
         "one_bit",
-        ForAll((t,), eq(sent[t + 1], scale_size * sgn(input_[t + 1]))),
+        ForAll((t,), eq(sent[t + 1], scale_size * sgn(inputs[t + 1]))),
         "the message has the same scale S in every step; there is one compressor in a row",
     ),
-    Hypothesis("feedback", ForAll((t,), eq(error[t + 1], input_[t + 1] - sent[t + 1])), "what is left is kept"),
+    Hypothesis("feedback", ForAll((t,), eq(error[t + 1], inputs[t + 1] - sent[t + 1])), "what is left is kept"),
     Hypothesis(
         "applied",
         ForAll((t,), eq(position[t + 1], position[t] - lr * entry * sent[t + 1])),
@@ -113,7 +113,7 @@ def corner_run(gain: float, xi: float, steps: int, beta: float = 0.9) -> dict[st
         m[r + 1] = 1.0 if u[r + 1] >= 0 else -1.0
         delta[r + 1], x[r + 1] = u[r + 1] - m[r + 1], x[r] - m[r + 1]
     return {
-        "position": x, "sent": m, "error": delta, "input": u, "other_gradient": b, "beta1": beta,
+        "position": x, "sent": m, "error": delta, "inputs": u, "other_gradient": b, "beta1": beta,
         "lr": 2.0**-7, "entry": 2.0**7, "curvature": gain, "scale_size": 1.0, "push": xi,
     }  # fmt: skip
 
@@ -175,11 +175,11 @@ FLOOR_SUFFICES = Theorem(
     conclusion=le(GAIN + push, SAFE),
     hypotheses=(
         Hypothesis(
-            "floored", le(floor * mean_variance, least_variance), "the frozen v is at least the floor times its "
+            "floored", le(floor_share * mean_variance, least_variance), "the frozen v is at least the floor times its "
             "mean [C7]"
         ),
         Hypothesis("preconditioned", le(entry, 1 / sp.sqrt(least_variance)), "P is 1/(sqrt(v) + eps), eps >= 0"),
-        Hypothesis("floor_large", le(FLOOR, floor), "the floor is at least this"),
+        Hypothesis("floor_large", le(FLOOR, floor_share), "the floor is at least this"),
     ),
     words="A variance floor of at least {floor} gives gamma h P plus xi of at most {threshold}, the condition "
     "of T7f, on "
@@ -189,7 +189,7 @@ FLOOR_SUFFICES = Theorem(
     source="ours",
     where=(
         *(row for row in ROWS if row.symbol in (curvature, entry, push)),
-        Row(floor, r"\kappa", "the variance floor", domain=POSITIVE, default=1e-3),
+        Row(floor_share, r"\kappa", "the variance floor", domain=POSITIVE, default=1e-3),
         Row(mean_variance, r"\overline{v}", "mean of the live v at the freeze", domain=POSITIVE, default=1.0),
         Row(least_variance, "v_k", "the coordinate's frozen v", domain=POSITIVE, default=1.0),
     ),
@@ -198,7 +198,7 @@ FLOOR_SUFFICES = Theorem(
         "gamma = 1/1024, h = 1, xi = 1/4, mean v = 1/64, a coordinate on the floor",
         0.5,
         {
-            "lr": 2.0**-10, "curvature": 1.0, "push": 0.25, "mean_variance": 2.0**-6, "floor": 2.0**-10,
+            "lr": 2.0**-10, "curvature": 1.0, "push": 0.25, "mean_variance": 2.0**-6, "floor_share": 2.0**-10,
             "least_variance": 2.0**-16, "entry": 2.0**8,
         },
     ),

@@ -11,8 +11,8 @@ import sympy as sp
 from theory.evaluate import bound
 from theory.formula import ForAll, Implies, array, eq, le, lt, ne, norm_squared, total
 from theory.notation import UNIT, Row, corrected, count, d, k
-from theory.theorem import Example, Hypothesis, Theorem
-from theory.theorems.scaled_sign_contraction import ALIGNMENT, PHI, alignment, alignment_of, of_vector
+from theory.theorem import Example, Hypothesis, Quoted, Theorem
+from theory.theorems.scaled_sign_contraction import ALIGNMENT, PHI, THRESHOLD, alignment, alignment_of, of_vector
 from theory.witness import instance
 
 w, l, outcomes = count("w", least=0), count("l", least=0), count("outcomes")
@@ -153,9 +153,12 @@ GAUSSIAN = Theorem(
     ),
     words="The square of E|x| over the mean square of x is {limit} for a Gaussian of which only a share p of the "
     "coordinates is not zero. By T1c phi of a long vector is near it where sizes and squares are uncorrelated.",
-    numbers={"limit": 2 * density / sp.pi},
+    numbers={
+        "limit": 2 * density / sp.pi,
+        "dense": Quoted(THRESHOLD / (2 / sp.pi), by="the threshold of T1d over the limit at p of one"),
+    },
     good_for="With T1c to T1e: on long sparse Gaussians the l2 scale contracts with high probability if p exceeds "
-    "pi/8, and with high probability does not if p is below.",
+    "{dense}, and with high probability does not if p is below.",
     source="ours; the measured values are in docs/published.md",
     where=(FIRST, SECOND, DENSITY),
     example=lambda: instance(

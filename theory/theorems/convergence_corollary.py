@@ -16,7 +16,7 @@ from theory.descent import MEAN_SQUARE, start_gap, start_momentum
 from theory.evaluate import evaluate, with_defaults
 from theory.formula import eq, le
 from theory.notation import POSITIVE, N, T, beta1, error_bound, lr, noise, p_max, smoothness
-from theory.theorem import Example, Hypothesis, Theorem
+from theory.theorem import Example, Hypothesis, Quoted, Theorem
 from theory.theorems.convergence_nonconvex import HYPOTHESES
 from theory.witness import instance
 
@@ -103,8 +103,12 @@ SPEEDUP = Theorem(
     ),
     words="In runs of at least T* steps with T6b's step size the mean of E‖∇f(x_t)‖²_P over T steps is at most a "
     "constant times σ/√(NT), compression or not: by this bound N workers need an N-th of the steps. T* grows at most "
-    "like the cube of N and the fourth power of E_Δ/{keep}.",
-    numbers={"keep": KEEP},
+    "like N to the power {workers} and E_Δ/{keep} to the power {errors}.",
+    numbers={
+        "keep": KEEP,
+        "workers": Quoted(sp.Poly(THRESHOLD, N).degree(), by="the degree of T* in N"),
+        "errors": Quoted(sp.Poly(THRESHOLD, error_bound).degree(), by="the degree of T* in E_Δ"),
+    },
     good_for="Says how long a run must be before this bound is that of linear speed-up.",
     source="ours",
     where=ds.SPACE_ROWS,

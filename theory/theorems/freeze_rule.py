@@ -13,10 +13,9 @@ import numpy as np
 import sympy as sp
 from sympy.core.relational import Relational
 
-from theory.algebra import substitute
 from theory.formula import ForAll, array, eq, le, lt, total
 from theory.notation import Row, beta2, count, d, grads, k, t, variance
-from theory.theorem import Hypothesis, Theorem
+from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.witness import instance
 
 THRESHOLD = 0.96
@@ -114,7 +113,7 @@ PUBLISHED = Theorem(
     ),
     words="Where the rule holds, the weighted mean of the squared gradients in the window, summed over coordinates, is "
     "at least the share {share} of the norm of v before the window: {number} with the published constants.",
-    numbers={"share": CERTIFIED, "number": substitute(CERTIFIED, {threshold: sp.Rational(96, 100), keep: sp.exp(-1)})},
+    numbers={"share": CERTIFIED, "number": Quoted(CERTIFIED, {threshold: sp.Rational(96, 100), keep: sp.exp(-1)})},
     good_for="Says what a freeze by the published rule tells about the gradients of its window.",
     source="rule: arXiv 2102.02888 (recalled); analysis: ours",
     example=lambda: instance(
@@ -181,7 +180,7 @@ TWO_SIDED = Theorem(
     words="Where the rule holds for an array of parameters, the corrected norm that is frozen and the weighted mean "
     "of the squared gradients in the window differ by at most the share {share} of the corrected norm before the "
     "window: {number} of the tolerance for a long run.",
-    numbers={"share": CLOSE, "number": sp.exp(-1) / (1 - sp.exp(-1))},
+    numbers={"share": CLOSE, "number": Quoted(CLOSE, {tolerance: 1, keep: sp.exp(-1), beta2 ** (t + window): 0})},
     good_for="Says what a two-sided rule guarantees of an array: what is frozen is near what its gradients were in the "
     'window. In the reference it is `freeze_step="auto"`, and the published rule of T7c is `"paper"`.',
     source="ours",

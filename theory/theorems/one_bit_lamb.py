@@ -126,8 +126,8 @@ RECONSTRUCTED = Theorem(
         mean_grad + (residual(t) - residual(t + 1)) / (layer_scale * (1 - beta1)),
     ),
     hypotheses=(WORKER, SERVER),
-    words="The gradient that 1-bit LAMB reconstructs from two momenta is the mean gradient plus the change of the "
-    "total error, over the scale and over {rest}.",
+    words="The gradient that 1-bit LAMB reconstructs from the momenta before and after a step is the mean gradient "
+    "plus the change of the total error, over the scale and over {rest}.",
     numbers={"rest": 1 - beta1},
     good_for="How much compression noise enters LAMB's fresh variance.",
     source="ours, for the update of Li et al. 2021",

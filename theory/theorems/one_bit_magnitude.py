@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from theory.algebra import substitute
 from theory.formula import ForAll, Formula, array, eq, le, lt, mean, sgn, total
 from theory.notation import Row, T, beta1, count, d, k, momentum, scale, total_error
-from theory.theorem import Hypothesis, Theorem
+from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.witness import instance
 
 s = count("s", least=0)
@@ -37,6 +36,10 @@ mean_gradient, at_start, at_end = sp.symbols("mean_gradient at_start at_end", re
 PULL = 2 * flatness - 1 + beta1
 NOISE = (1 - beta1) * (2 * drift * strength + strength**2) + start**2 / ((1 - beta1) * T)
 MAGNITUDE = (drift + sp.sqrt(drift**2 + PULL * NOISE)) / PULL
+LATE_NOISE: dict[Any, Any] = {drift: 0, start: 0, strength: 1, beta1: sp.Rational(9, 10)}
+"""Noise of mean zero in units of its root mean square, when the start has faded, at the default beta1."""
+GAUSSIAN = sp.sqrt(2 / sp.pi)
+"""Flatness of vectors whose entries are spread like a Gaussian."""
 
 
 def expected(term: object) -> sp.Sum:
@@ -181,8 +184,8 @@ MAGNITUDE_THEOREM = Theorem(
     "differ. For l2 the bound needs that the vectors are flat: {gauss} where their entries are spread like a "
     "Gaussian, and more and more the less flat they are.",
     numbers={
-        "noise": substitute(sp.sqrt((1 - beta1) / PULL), {flatness: 1, beta1: sp.Rational(9, 10)}),
-        "gauss": substitute(sp.sqrt((1 - beta1) / PULL), {flatness: sp.sqrt(2 / sp.pi), beta1: sp.Rational(9, 10)}),
+        "noise": Quoted(MAGNITUDE, {**LATE_NOISE, flatness: 1}),
+        "gauss": Quoted(MAGNITUDE, {**LATE_NOISE, flatness: GAUSSIAN}),
     },
     good_for="Bounds compressed steps in root mean square: the scale is the step's size, and a run can read flatness "
     "and scale off.",

@@ -17,7 +17,7 @@ from theory.notation import N, Row, lr, noise, p_max, smoothness
 from theory.theorem import Example, Hypothesis, Line, Theorem, Use
 from theory.theorems.convergence_nonconvex import COEFFICIENT, COMPRESSION_TERM, MOMENTUM_TERM, NOISE_TERM, START
 
-factor = sp.Symbol("factor", positive=True)
+multiplier = sp.Symbol("multiplier", positive=True)
 relative = sp.Symbol("relative", positive=True)
 second_moment = sp.Symbol("second_moment", nonnegative=True)
 NUMERATOR = START + NOISE_TERM + MOMENTUM_TERM + COMPRESSION_TERM
@@ -25,25 +25,25 @@ NUMERATOR = START + NOISE_TERM + MOMENTUM_TERM + COMPRESSION_TERM
 
 def rescaled(expression: Any) -> Any:
     """The same algorithm written with c P and gamma/c."""
-    return expression.subs({lr: lr / factor, p_max: p_max * factor}, simultaneous=True)
+    return expression.subs({lr: lr / multiplier, p_max: p_max * multiplier}, simultaneous=True)
 
 
 SCALING = Theorem(
     id="T6c",
     title="T6a scales as the algorithm does",
-    conclusion=eq(rescaled(NUMERATOR) * COEFFICIENT, factor * NUMERATOR * rescaled(COEFFICIENT)),
+    conclusion=eq(rescaled(NUMERATOR) * COEFFICIENT, multiplier * NUMERATOR * rescaled(COEFFICIENT)),
     words="Replacing (P, γ) by (c P, γ/c) changes nothing in the algorithm and multiplies T6a's bound by c, as it "
     "does its left side: numerator over coefficient grows by exactly c.",
     good_for="It is a test of any bound of this kind, and the recalled published noise terms fail it.",
     source="ours; compared with Theorem 1 of arXiv 2102.02888 as recalled",
     where=(
         *(row for row in SPACE_ROWS if row.symbol in (start_gap, start_momentum)),
-        Row(factor, "c", "what P is multiplied by and gamma divided by", default=2),
+        Row(multiplier, "c", "what P is multiplied by and gamma divided by", default=2),
     ),
     chain=lambda: (
         Line(
             "=",
-            factor * NUMERATOR * rescaled(COEFFICIENT),
+            multiplier * NUMERATOR * rescaled(COEFFICIENT),
             "every term of the numerator grows by c, the coefficient not",
         ),
     ),
@@ -86,7 +86,7 @@ EXCEEDED = Theorem(
     words="Preconditioned descent on a parabola, without momentum and without compression, keeps E‖∇f‖²_P at a "
     "stationary value that is at least the published bound as recalled, wherever the preconditioner is large: so "
     "that bound lacks a power of the inverse of the smallest root of the variance.",
-    good_for="It says why this project proves its own Theorem 1 instead of quoting one.",
+    good_for="It says why this project proves its own theorem of convergence instead of quoting one.",
     source="ours; the published terms are recalled, not quoted",
     where=(
         Row(

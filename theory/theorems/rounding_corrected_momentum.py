@@ -220,8 +220,8 @@ LERP = Theorem(
     "{two} roundings of the anchor a and of delta, {four} of w (b - a) (and what the stored weight is off), and one "
     "smallest subnormal if b is not a.",
     numbers={"two": sp.Integer(2), "four": sp.Integer(4)},
-    good_for="Covers torch.lerp, and m + (1-beta1)(g - m) for every beta1: its error has the size of m even where "
-    "little of m is left.",
+    good_for="Covers torch.lerp, and m plus (complement of beta1) (g - m) for every beta1: its error has the size "
+    "of m even where little of m is left.",
     source="ours",
     example=lerp_example,
     laws=("C2",),

@@ -37,7 +37,7 @@ depth = count("depth", least=0)
 sent = array("sent")
 tolerances = array("tolerances")
 weights = array("weights")
-server_error = sp.Symbol("server_error", real=True)
+server_entry = sp.Symbol("server_entry", real=True)
 reach = sp.Abs(sent[i]) + tolerances[i]
 
 
@@ -64,7 +64,7 @@ def mean_example() -> Example:
             "sent": values[:n],
             "tolerances": [0.0] * n,
             "weights": [1 / n] * n,
-            "server_error": 1.0,
+            "server_entry": 1.0,
         },
     )
 
@@ -73,10 +73,10 @@ MEAN = Theorem(
     id="T11d",
     title="Server mean in floating point",
     conclusion=le(
-        sp.Abs(computed(precision, least, order, inputs) - (mean(sent[i], i, N) + server_error)),
+        sp.Abs(computed(precision, least, order, inputs) - (mean(sent[i], i, N) + server_entry)),
         gamma(depth + 3, precision) * mean(reach, i, N)
         + mean(tolerances[i], i, N)
-        + gamma(depth, precision) * sp.Abs(server_error)
+        + gamma(depth, precision) * sp.Abs(server_entry)
         + eta() * (1 + gamma(depth + 3, precision)) * total(nonzero(reach), i, N),
     ),
     hypotheses=(
@@ -86,7 +86,7 @@ MEAN = Theorem(
             ForAll(((i, N),), le(sp.Abs(inputs[i] - sent[i]), tolerances[i])),
             "the first inputs are the messages s_i q_i, within their tolerances",
         ),
-        Hypothesis("reads_error", eq(inputs[N], server_error), "the last input is the server error"),
+        Hypothesis("reads_error", eq(inputs[N], server_entry), "the last input is the server error"),
         Hypothesis(
             "weights_stored",
             ForAll(((i, N),), le(sp.Abs(weights[i] - 1 / N), gamma(2, precision) / N)),
@@ -122,7 +122,7 @@ MEAN = Theorem(
         Row(sent, r"\operatorname{sent}", "what each worker sends: its scale with a sign"),
         Row(tolerances, r"\operatorname{tol}", "how far the message used may be from the one given"),
         Row(weights, r"\hat w", "1/N as it is stored or divided by"),
-        Row(server_error, r"\bar\delta", "server error, one coordinate", default=0.0),
+        Row(server_entry, r"\bar\delta", "server error, one coordinate", default=0.0),
     ),
     words="The mean of the messages plus the server error, summed in any order and from any term on, divided before or "
     "after, differs from the exact one by at most gamma of (depth + {three}) times the mean size of the messages, "
@@ -140,7 +140,7 @@ MEAN = Theorem(
     "is assumed: neither the inputs nor what is computed on the way may overflow.",
 )
 
-value, size, sign = sp.symbols("value size sign", real=True)
+value, size, sent_sign = sp.symbols("value size sent_sign", real=True)
 value_used, size_used = sp.symbols("value_used size_used", real=True)
 value_tolerance, size_tolerance = sp.symbols("value_tolerance size_tolerance", nonnegative=True)
 
@@ -158,7 +158,7 @@ def error_example() -> Example:
             "least": 149,
             "value": one,
             "size": other,
-            "sign": -1.0,
+            "sent_sign": -1.0,
             "value_used": one,
             "size_used": other,
             "value_tolerance": 0.0,
@@ -171,21 +171,21 @@ ERROR = Theorem(
     id="T11g",
     title="New compression error in floating point",
     conclusion=le(
-        sp.Abs(fl(precision, least, value_used - size_used * sign) - (value - size * sign)),
-        u() * (sp.Abs(value - size * sign) + value_tolerance + size_tolerance) + value_tolerance + size_tolerance,
+        sp.Abs(fl(precision, least, value_used - size_used * sent_sign) - (value - size * sent_sign)),
+        u() * (sp.Abs(value - size * sent_sign) + value_tolerance + size_tolerance) + value_tolerance + size_tolerance,
     ),
     hypotheses=(
         Hypothesis("value_in_format", eq(fl(precision, least, value_used), value_used), "u is a number of the format"),
         Hypothesis("size_in_format", eq(fl(precision, least, size_used), size_used), "so is s"),
         Hypothesis("value_near", le(sp.Abs(value_used - value), value_tolerance), "u is within its tolerance"),
         Hypothesis("size_near", le(sp.Abs(size_used - size), size_tolerance), "s is within its tolerance"),
-        Hypothesis("one_bit", eq(sign**2, 1), "the sign is plus or minus one, and the very one that was sent"),
+        Hypothesis("one_bit", eq(sent_sign**2, 1), "the sign is plus or minus one, and the very one that was sent"),
     ),
     where=(
         *FORMAT,
         Row(value, "u", "what is compressed, one coordinate", default=1.0),
         Row(size, "s", "its scale", default=1.0),
-        Row(sign, "q", "sign that was sent", default=1.0),
+        Row(sent_sign, "q", "sign that was sent", default=1.0),
         Row(value_used, "u'", "u as the implementation has it"),
         Row(size_used, "s'", "s as the implementation has it"),
         Row(value_tolerance, r"\tau_u", "how far u' may be from u", default=0.0),

@@ -9,7 +9,7 @@ from theory.notation import Row, count, k, roundoff
 from theory.theorem import Example, Hypothesis, Theorem
 
 factors = array("factors")
-product = array("product")
+partial_product = array("partial_product")
 n_factors = count("n_factors", least=0)
 
 
@@ -23,7 +23,7 @@ def example() -> Example:
             "n_factors": number,
             "unit_roundoff": u,
             "factors": [1 / (1 - u)] * number,
-            "product": [(1 - u) ** -power for power in range(number + 1)],
+            "partial_product": [(1 - u) ** -power for power in range(number + 1)],
         },
     )
 
@@ -31,13 +31,13 @@ def example() -> Example:
 THEOREM = Theorem(
     id="T11a",
     title="Products of rounding errors",
-    conclusion=le(sp.Abs(product[n_factors] - 1), n_factors * roundoff / (1 - n_factors * roundoff)),
+    conclusion=le(sp.Abs(partial_product[n_factors] - 1), n_factors * roundoff / (1 - n_factors * roundoff)),
     hypotheses=(
-        Hypothesis("start", eq(product[0], 1), "the empty product is one"),
+        Hypothesis("start", eq(partial_product[0], 1), "the empty product is one"),
         Hypothesis(
             "running",
-            ForAll(((k, n_factors),), eq(product[k + 1], product[k] * factors[k])),
-            "product[k] is the product of the factors before k",
+            ForAll(((k, n_factors),), eq(partial_product[k + 1], partial_product[k] * factors[k])),
+            "partial_product[k] is the product of the factors before k",
         ),
         Hypothesis(
             "lower", ForAll(((k, n_factors),), le(1 - roundoff, factors[k])), "a factor is at least one minus u"
@@ -51,7 +51,7 @@ THEOREM = Theorem(
     ),
     where=(
         Row(factors, "f", "1 + d or 1/(1 + d), d the relative error of one rounding"),
-        Row(product, "p", "product of the factors so far"),
+        Row(partial_product, "p", "product of the factors so far"),
         Row(n_factors, "n", "number of factors", default=3),
     ),
     words="If every abs(d) <= u, the product of n factors (one plus d) or its reciprocal differs from one by at most "

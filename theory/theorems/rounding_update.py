@@ -163,7 +163,7 @@ UPDATE = Theorem(
     "three such bounds. " + NO_OVERFLOW,
 )
 
-step, root, offset = sp.symbols("step root offset", nonnegative=True)
+learning_rate, root_exact, offset = sp.symbols("learning_rate root_exact offset", nonnegative=True)
 root_tolerance, offset_error, step_error, quotient_error, quotient_slip = sp.symbols(
     "root_tolerance offset_error step_error quotient_error quotient_slip", nonnegative=True
 )
@@ -171,8 +171,8 @@ root_used, stored_offset, stored_step, stored_quotient = sp.symbols(
     "root_used stored_offset stored_step stored_quotient", real=True
 )
 bottom = fl(precision, least, root_used + stored_offset)
-missing = root_tolerance + offset_error * offset + u() * (root + root_tolerance + offset * (1 + offset_error))
-smallest = sp.Max(root + offset - missing, (1 - offset_error) * offset)
+missing = root_tolerance + offset_error * offset + u() * (root_exact + root_tolerance + offset * (1 + offset_error))
+smallest = sp.Max(root_exact + offset - missing, (1 - offset_error) * offset)
 
 
 def rate_example() -> Example:
@@ -183,9 +183,9 @@ def rate_example() -> Example:
         "float32, a root of 1 and an eps of just under half its last bit",
         abs(quotient - 1 / (one + other)),
         {
-            "precision": 24, "least": 149, "step": 1.0, "stored_step": 1.0, "step_error": 0.0, "root": one,
-            "root_used": one, "root_tolerance": 0.0, "offset": other, "stored_offset": other, "offset_error": 0.0,
-            "stored_quotient": quotient, "quotient_error": 2.0**-50, "quotient_slip": 0.0,
+            "precision": 24, "least": 149, "learning_rate": 1.0, "stored_step": 1.0, "step_error": 0.0,
+            "root_exact": one, "root_used": one, "root_tolerance": 0.0, "offset": other, "stored_offset": other,
+            "offset_error": 0.0, "stored_quotient": quotient, "quotient_error": 2.0**-50, "quotient_slip": 0.0,
         },
     )  # fmt: skip
 
@@ -194,20 +194,24 @@ RATE = Theorem(
     id="T11l",
     title="Preconditioned learning rate in floating point",
     conclusion=le(
-        sp.Abs(stored_quotient - step / (root + offset)),
-        compose(step_error, quotient_error, missing / smallest) * step / (root + offset) + quotient_slip,
+        sp.Abs(stored_quotient - learning_rate / (root_exact + offset)),
+        compose(step_error, quotient_error, missing / smallest) * learning_rate / (root_exact + offset) + quotient_slip,
     ),
     hypotheses=(
         Hypothesis("root_in_format", eq(fl(precision, least, root_used), root_used), "the root is in the format"),
         Hypothesis("offset_in_format", eq(fl(precision, least, stored_offset), stored_offset), "so is eps"),
         Hypothesis("root_not_negative", le(0, root_used), "a root is not negative"),
-        Hypothesis("root_near", le(sp.Abs(root_used - root), root_tolerance), "it is within its tolerance"),
+        Hypothesis("root_near", le(sp.Abs(root_used - root_exact), root_tolerance), "it is within its tolerance"),
         Hypothesis(
             "offset_stored",
             le(sp.Abs(stored_offset - offset), offset_error * offset),
             "the stored eps is off by a known relative error",
         ),
-        Hypothesis("step_stored", le(sp.Abs(stored_step - step), step_error * step), "so is the learning rate"),
+        Hypothesis(
+            "step_stored",
+            le(sp.Abs(stored_step - learning_rate), step_error * learning_rate),
+            "so is the learning rate",
+        ),
         Hypothesis(
             "quotient_stored",
             le(
@@ -220,10 +224,10 @@ RATE = Theorem(
     ),
     where=(
         *FORMAT,
-        Row(step, r"\gamma", "learning rate, over the bias correction of m", default=1e-3),
+        Row(learning_rate, r"\gamma", "learning rate, over the bias correction of m", default=1e-3),
         Row(stored_step, r"\hat\gamma", "the same as it is stored"),
         Row(step_error, r"\rho_\gamma", "relative error of it", default=2.0**-24),
-        Row(root, "r", "root of v, over that of its bias correction", default=1.0),
+        Row(root_exact, "r", "root of v, over that of its bias correction", default=1.0),
         Row(root_used, "r'", "the root as it is used"),
         Row(root_tolerance, r"\tau_r", "how far it may be off", default=2.0**-23),
         Row(offset, r"\varepsilon", "eps, which may be nothing here", default=1e-8),

@@ -10,7 +10,7 @@ import sympy as sp
 
 from theory.formula import ForAll, array, eq, le, lt, mean, norm_squared, sgn, total
 from theory.notation import Row, corrected, d, k
-from theory.theorem import Hypothesis, Theorem
+from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.witness import instance
 
 alignment = sp.Symbol("alignment", positive=True)
@@ -39,6 +39,7 @@ L1_SCALE = Hypothesis("l1_scale", eq(magnitude, mean(sp.Abs(corrected[k]), k, d)
 L2_SCALE = Hypothesis("l2_scale", eq(magnitude, sp.sqrt(square_norm / d)), "the scale is the l2 scale")
 PHI = Hypothesis("phi", eq(alignment, one_norm**2 / (d * square_norm)), "the alignment is that of u")
 
+ROOT = sp.Symbol("root_of_phi", positive=True)
 THRESHOLD = sp.Rational(1, 4)
 _REMARK = "sgn(0) = +1 [C2], and the error uses the sign that is sent. d counts live coordinates only [C1]: padding " \
     "would lower the scale."  # fmt: skip
@@ -81,9 +82,14 @@ L2 = Theorem(
     conclusion=eq(lost_share, 2 * (1 - sp.sqrt(alignment))),
     hypotheses=(NONZERO, L2_SCALE, PHI),
     words="With the l2 scale the compression error is exactly the share {share} of the squared norm of u.",
-    numbers={"share": 2 * (1 - sp.sqrt(alignment))},
-    good_for="The published scale loses more than the l1 scale, by the share (1 - sqrt(phi))^2, unless all sizes are "
-    "equal.",
+    numbers={
+        "share": 2 * (1 - sp.sqrt(alignment)),
+        "excess": Quoted(
+            sp.factor(2 * (1 - ROOT) - (1 - ROOT**2)), {ROOT: sp.sqrt(alignment)}, by="this share less that of T1a"
+        ),
+    },
+    good_for="The published scale loses more than the l1 scale, by the share {excess} of the squared norm of u, unless "
+    "all sizes are equal.",
     source="ours",
     example=lambda: instance(L2, "a Laplace vector of 500 coordinates", of_vector(LAPLACE_VECTOR, "l2")),
     where=(ALIGNMENT, MAGNITUDE),
@@ -181,7 +187,7 @@ WORST_L2 = Theorem(
     hypotheses=(NONZERO, L2_SCALE),
     words="With the l2 scale the error is at most the share {share} of the squared norm of u.",
     numbers={"share": 2 * (1 - 1 / sp.sqrt(d))},
-    good_for="How much the published scale can add: almost twice ||u||^2 on long one-hot vectors.",
+    good_for="How much the published scale can add: almost twice the squared norm of u on long one-hot vectors.",
     source="ours",
     example=lambda: instance(WORST_L2, "one coordinate of 1,024 is not zero", of_vector(ONE_HOT, "l2")),
     where=(MAGNITUDE,),

@@ -17,7 +17,7 @@ from theory.evaluate import bound
 from theory.formula import ForAll, array, eq, le, total
 from theory.notation import D, N, Row, count
 from theory.profile import BERT_LARGE_PARAMETERS, TABLE_1, ProfileRow
-from theory.theorem import Hypothesis, Line, Theorem
+from theory.theorem import Hypothesis, Line, Quoted, Theorem
 from theory.witness import instance
 
 MICRO_BATCH = 16
@@ -182,8 +182,10 @@ MODEL = Theorem(
     words="A step takes its computation, the buffer sent nearly twice over the slowest link, and the latency of all "
     "rounds. Sending one bit in place of sixteen divides the wire time by {gain} and leaves the rest.",
     numbers={
-        "gain": sp.cancel(
-            (SECONDS.subs(bits, 16) - SECONDS.subs(bits, 0)) / (SECONDS.subs(bits, 1) - SECONDS.subs(bits, 0))
+        "gain": Quoted(
+            sp.cancel((SECONDS - SECONDS.subs(bits, 0)) / (SECONDS.subs(bits, 1) - SECONDS.subs(bits, 0))),
+            {bits: 16},
+            by="the time on the wire with that many bits over that with one",
         )
     },
     good_for="Turns the bytes of a step into seconds, in this model.",
@@ -232,6 +234,7 @@ FITTED_TO = (
 EXACT_TABLE = tuple(map(exact, TABLE_1))
 WORST = {network: sp.Rational(worst_error(network, table=EXACT_TABLE)[1]) for network in NETWORKS}
 LIMIT = sp.Rational(139, 1000)
+ERRORS = "the largest error of a step time of the model on the rows"
 
 FIT = Theorem(
     id="T10f",
@@ -242,9 +245,12 @@ FIT = Theorem(
     "profile that was not fitted, to the share {ethernet} on Ethernet and {infiniband} on InfiniBand; without the row "
     "of the smallest batch, whose computation the model does not know, to {without} on InfiniBand.",
     numbers={
-        "ethernet": float(WORST["Ethernet"]),
-        "infiniband": float(WORST["InfiniBand"]),
-        "without": max(abs(row[2]) for row in predictions("InfiniBand") if row[0].batch == MICRO_BATCH),
+        "ethernet": Quoted(WORST["Ethernet"], by=ERRORS),
+        "infiniband": WORST["InfiniBand"],
+        "without": Quoted(
+            max(abs(row[2]) for row in predictions("InfiniBand") if row[0].batch == MICRO_BATCH),
+            by=ERRORS + ", one batch size only",
+        ),
     },
     good_for="The model's upper bounds on what compression gains start from numbers that somebody measured.",
     source="data: arXiv 2102.02888, table 1 (seen)",

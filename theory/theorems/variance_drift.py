@@ -14,7 +14,7 @@ import sympy as sp
 
 from theory.formula import ForAll, array, eq, le, total
 from theory.notation import Row, beta2, count, gradient_bound, grads, t, variance
-from theory.theorem import Hypothesis, Theorem
+from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.witness import instance
 
 s, r = count("s", least=0), count("r", least=0)
@@ -154,7 +154,12 @@ SPREAD = Theorem(
     "after its start, a relative standard deviation of {gaussian}.",
     numbers={
         "share": (1 - beta2) / (1 + beta2) * (1 - beta2 ** (2 * t)),
-        "gaussian": sp.sqrt(2 * (1 - sp.Rational(999, 1000)) / (1 + sp.Rational(999, 1000))),
+        "gaussian": Quoted(
+            sp.sqrt(2 * (1 - beta2) / (1 + beta2)),
+            {beta2: sp.Rational(999, 1000)},
+            by="the root of the share after many steps, times two: the variance of a squared Gaussian is twice the "
+            "square of its mean",
+        ),
     },
     good_for="Says how noisy each coordinate of a frozen v is, and so what a freeze rule has to average over.",
     source="ours (an AR(1) filter)",

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from theory.algebra import substitute
 from theory.evaluate import bound
-from theory.formula import ForAll, array, eq, le, lt, mean, total
+from theory.formula import ForAll, array, eq, le, lt, total
 from theory.notation import (
     Row,
     T,
@@ -33,7 +32,7 @@ from theory.notation import (
     variance,
 )
 from theory.notation import variance_floor as kappa
-from theory.theorem import Hypothesis, Theorem
+from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.theorems import one_bit_magnitude as magnitude
 from theory.theorems.one_bit_magnitude import MAGNITUDE, PULL, expected, flatness, outcome, s, signal, start
 from theory.witness import instance
@@ -103,7 +102,7 @@ WORST_STEP = Theorem(
     where=(Row(s, "s", "step", unit="steps"),),
     words="Adam without bias correction moves a coordinate by at most {worst} times the learning rate with the "
     "default constants, whatever its gradients.",
-    numbers={"worst": substitute(WORST, DEFAULTS)},
+    numbers={"worst": Quoted(WORST, DEFAULTS)},
     good_for="The yardstick for compressed steps: what is larger than this, Adam without bias correction would never "
     "have done.",
     source="ours; the bound of Kingma and Ba 2015, section 2.1, with the exact constant",
@@ -159,7 +158,10 @@ FLOORED_STEP = Theorem(
     "learning rates at the default constants and floor, however much the sizes of the coordinates differ. For l2 it "
     "grows as the vectors get less flat.",
     numbers={
-        "noise": substitute(sp.sqrt((1 - beta1) / (1 + beta1) / kappa), {**DEFAULTS, kappa: sp.Rational(1, 1000)}),
+        "noise": Quoted(
+            lr * MAGNITUDE / sp.sqrt(kappa * mean_variance),
+            {**magnitude.LATE_NOISE, flatness: 1, lr: 1, mean_variance: 1, kappa: sp.Rational(1, 1000)},
+        ),
     },
     good_for="Says what a variance floor guarantees of one compressor: the root mean square of the steps, from "
     "numbers that a run can report.",
@@ -198,9 +200,9 @@ DEFAULT_FLOOR = Theorem(
     "floor {floor} for the l1 scale and the default constants. For l2 it is {gauss} where vectors are spread like a "
     "Gaussian, and {uneven} at a flatness of a tenth.",
     numbers={
-        "floor": float(substitute(NEEDED, {**DEFAULTS, flatness: 1})),
-        "gauss": substitute(NEEDED, {**DEFAULTS, flatness: sp.sqrt(2 / sp.pi)}),
-        "uneven": float(substitute(NEEDED, {**DEFAULTS, flatness: sp.Rational(1, 10)})),
+        "floor": Quoted(NEEDED, {**DEFAULTS, flatness: 1}),
+        "gauss": Quoted(NEEDED, {**DEFAULTS, flatness: magnitude.GAUSSIAN}),
+        "uneven": Quoted(NEEDED, {**DEFAULTS, flatness: sp.Rational(1, 10)}),
     },
     good_for="It is where the default kappa of 1-bit Adam comes from, and says how much larger it would be where "
     "vectors are not flat.",
@@ -215,19 +217,15 @@ DEFAULT_FLOOR = Theorem(
     "about the complement of beta2 treats a coordinate as if it had seen one gradient of average size within the "
     "memory of v. A larger floor makes the bound on the steps smaller still.",
 )
+RATIOS = total(second[k] / sp.Max(variance[k], kappa * mean_variance), k, d)
+UPDATE_BOUND = lr * sp.sqrt(((1 - beta1) * RATIOS / d + start**2 / ((1 - beta1) * T)) / PULL)
+
 UPDATE_STEP = Theorem(
     id="T7m",
     title="Steps of the update form, whatever the variance",
     conclusion=le(
         STEP_SIZE,
-        lr
-        * sp.sqrt(
-            (
-                (1 - beta1) * mean(second[k] / sp.Max(variance[k], kappa * mean_variance), k, d)
-                + start**2 / ((1 - beta1) * T)
-            )
-            / PULL
-        ),
+        UPDATE_BOUND,
     ),
     hypotheses=(
         *magnitude.SPACE,
@@ -275,7 +273,7 @@ UPDATE_STEP = Theorem(
     "bounded by the mean over coordinates of the squared gradient over the floored v. In a long run, for noise of "
     "mean zero, the l1 scale and the default beta1, it is {noise} learning rates where v is the mean squared "
     "gradient, whatever v is and without a floor.",
-    numbers={"noise": substitute(sp.sqrt((1 - beta1) / (1 + beta1)), DEFAULTS)},
+    numbers={"noise": Quoted(UPDATE_BOUND, {**magnitude.LATE_NOISE, flatness: 1, lr: 1, RATIOS: d})},
     good_for="In the update form, under noise, kappa is needed against a v that was frozen too small, not against "
     "coordinates of very different size.",
     source="ours",

@@ -1,0 +1,138 @@
+"""The form of a theorem: it consists of relations, of parts that have a meaning, and of names that mean one thing.
+
+:func:`shape` comes before anything else looks at a formula: what SymPy has decided, and what the project gives no
+meaning, is refused in a sentence there. :func:`faults` has the rest: names, sums, powers, the words.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, cast
+
+import sympy as sp
+
+from theory import wording
+from theory.coq_printer import FUNCTIONS
+from theory.definedness import RELATIONS, undefined_powers, unknown_kinds
+from theory.formula import (
+    CACHED,
+    At,
+    ForAll,
+    Formula,
+    Implies,
+    bound_variables,
+    relations,
+)
+from theory.notation import NOTATION, code_of, count
+from theory.theorem import Theorem
+from theory.vocabulary import words
+
+INDEX = count("index", least=0).assumptions0
+NUMBER = sp.Symbol("number", real=True).assumptions0
+
+
+def shape(theorem: Theorem) -> Iterator[str]:
+    """What is no relation, has no meaning, or is defined nowhere: with such a part nothing else can be said."""
+    formulas = {"the conclusion": theorem.conclusion}
+    formulas |= {f"the hypothesis {item.name!r}": item.formula for item in (*theorem.hypotheses, *theorem.implied)}
+    found = False
+    for name, formula in formulas.items():
+        for relation in relations(formula):
+            if type(relation) not in RELATIONS:
+                where = name if relation is formula else f"in {name} {relation}"
+                yield f"{where} is no relation: write it with eq, ne, le, lt or ge of theory.formula"
+                found = True
+            else:
+                for reason in unknown_kinds(relation, words(theorem.coq_imports)):
+                    yield reason
+                    found = True
+    if not found:
+        try:
+            _ = theorem.variables
+        except ValueError as reason:
+            yield str(reason)
+
+
+def faults(theorem: Theorem) -> Iterator[str]:
+    """What else is wrong with a theorem whose :func:`shape` is right, its proof aside."""
+    yield from _wrong_names(theorem)
+    for kind, texts in (("code name", [row.code for row in theorem.variables]),
+                        ("LaTeX", [row.latex for row in theorem.variables])):  # fmt: skip
+        if twice := sorted({text for text in texts if texts.count(text) > 1}):
+            yield f"two symbols have the same {kind}: {', '.join(twice)}"
+    for relation in (relation for formula in theorem.formulas for relation in relations(formula)):
+        yield from unknown_parts(relation, words(theorem.coq_imports))
+        for side in relation.args:
+            yield from undefined_powers(cast(sp.Expr, side), theorem)
+    for symbol, value in theorem.instance.items():
+        if theorem.domain(symbol).contains(sp.sympify(value)) is not sp.true:
+            yield f"the instance {symbol} = {value} is outside the domain {theorem.domain(symbol)}"
+    for formula in theorem.formulas:
+        yield from _wrong_binders(formula)
+    yield from wording.faults(theorem)
+
+
+@lru_cache(maxsize=CACHED)
+def unknown_parts(expression: sp.Basic, taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Parts whose meaning the project doesn't define, floats, sums with other limits than 0 ... n - 1."""
+    return tuple(_find_unknown_parts(expression, taken))
+
+
+def _find_unknown_parts(expression: sp.Basic, taken: frozenset[str]) -> Iterator[str]:
+    symbols = [*expression.atoms(sp.Symbol), *(sum_.limits[0][0] for sum_ in expression.atoms(sp.Sum))]
+    names = {symbol.name: symbol for symbol in symbols}
+    if any(names[symbol.name] != symbol for symbol in symbols):
+        yield "two different symbols have the same name"
+    yield from unknown_kinds(expression, taken)
+    for part in expression.atoms(sp.Sum):
+        for index, first, last in part.limits:
+            length = last + 1
+            if first != 0 or not (length.is_integer and length.is_nonnegative):
+                yield f"the sum over {index} must run from 0 to a count less 1, not from {first} to {last}"
+            if index.assumptions0 != INDEX:
+                yield f"the index {index} of a sum must be a plain natural number: theory.notation.count(name, least=0)"
+
+
+@lru_cache
+def _meanings() -> frozenset[str]:
+    """Names that the text of a statement would give another meaning: SymPy's, Python's, and those of our functions."""
+    ours = {kind.__name__ for kind in (*FUNCTIONS, At)} - {row.code for row in NOTATION}
+    return frozenset((*sp.__all__, *vars(builtins), *ours))
+
+
+def _wrong_names(theorem: Theorem) -> Iterator[str]:
+    """Names that are none, that hide a word, or that stand for two different things.
+
+    Coq and the page know a thing by its name alone. So a name belongs to one symbol, array or function in all of a
+    theorem, whether it is free or bound: SymPy would keep two symbols ``p`` of different assumptions apart.
+    """
+    owners: dict[str, set[Any]] = {}
+    bound: set[Any] = set().union(*(bound_variables(formula) for formula in theorem.formulas))
+    for thing in (*bound, *(row.symbol for row in theorem.variables)):
+        owners.setdefault(code_of(thing), set()).add(thing)
+    for name, things in sorted(owners.items()):
+        if len(things) > 1:
+            yield f"two different symbols have the same name {name}, one of them bound: choose another"
+        if name in _meanings() or not name.strip("_"):
+            yield f"the name {name!r} has a meaning of its own in SymPy, Python or here: choose another"
+    names = [item.name for item in theorem.hypotheses]
+    if len(set(names)) < len(names):
+        yield "two hypotheses have the same name"
+    taken = words(theorem.coq_imports)
+    for name in (*names, *sorted(owners)):
+        if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name in taken:
+            yield f"the name {name!r} is no identifier, or one of Coq's own words: choose another"
+
+
+def _wrong_binders(formula: Formula) -> Iterator[str]:
+    if isinstance(formula, ForAll):
+        for variable, _ in formula.bound():
+            if isinstance(variable, sp.Symbol) and variable.assumptions0 not in (INDEX, NUMBER):
+                yield f"the bound variable {variable} must be a plain natural or real number"
+        yield from _wrong_binders(formula.body)
+    elif isinstance(formula, Implies):
+        for item in (*formula.given, formula.body):
+            yield from _wrong_binders(item)
