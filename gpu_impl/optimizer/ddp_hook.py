@@ -201,7 +201,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
 
     def _refuse_late_settings(self) -> None:
         """Nothing is lost yet: put back what was there, and step() goes on."""
-        self.run.groups = self.param_groups
+        self.run.see(self.param_groups)
         changed = self._numbers.first_change(self.run)
         if changed:
             raise RuntimeError(
