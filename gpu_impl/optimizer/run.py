@@ -17,7 +17,7 @@ from torch import distributed as dist
 from gpu_impl.kernels.select import get_backend
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.collectives import Collectives
-from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.flat_params import local, refuse_shared
 from gpu_impl.optimizer.freeze_rule import FreezeRule
 from gpu_impl.optimizer.nodes import Nodes
 from gpu_impl.optimizer.parcel import Parcel
@@ -179,18 +179,20 @@ class Run:
         """
         if len(self.groups) == self._groups_seen and not any(param.requires_grad for param in self._left_out):
             return False
-        self._note_taken()
-        self._groups_seen, self._left_out = len(self.groups), []
+        left_out: list[Tensor] = []
         seen = {id(param) for content in self.contents for param in content.params}
         kinds: dict[int, Kind] = {}
         for group, numbers in numbered(self.groups):
             freezes = not group.get("non_freeze", False) and not self.is_frozen
             for number, param in zip(numbers, group["params"], strict=True):
                 if not param.requires_grad and id(param) not in seen:
-                    self._left_out.append(param)
+                    left_out.append(param)
                 elif id(param) not in seen:
+                    refuse_shared(param)
                     seen.add(id(param))
                     kinds[number] = Kind(freezes, self.steps)
+        self._note_taken()
+        self._groups_seen, self._left_out = len(self.groups), left_out
         if not kinds:
             return False
         first_parcel = max((content.parcel for content in self.contents), default=-1) + 1
