@@ -141,7 +141,7 @@ def refuse_shared(param: Tensor) -> None:
     """
     if not isinstance(param, DTensor) and param.device.type == "cpu" and param.is_shared():
         raise ValueError(
-            "a parameter lies in shared memory, by share_memory() or as torch.multiprocessing has sent it here, and the "
+            "a parameter lies in shared memory, by share_memory() or as torch.multiprocessing has sent it, and the "
             "optimizer would move it into a buffer of its own: train a copy, as copy.deepcopy(model) makes it"
         )
 

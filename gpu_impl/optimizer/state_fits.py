@@ -155,8 +155,8 @@ def check(run: Run, groups: list[Any], states: Any) -> None:
 def _check_settings(run: Run, facts: Mapping[str, Any]) -> None:
     if facts["bias_correction"] != run.settings.bias_correction:
         raise ValueError(
-            f"the state was made with bias_correction={facts['bias_correction']} and this optimizer without the same: "
-            "it belongs to the numbers in the state"
+            f"the state was made with bias_correction={facts['bias_correction']} and this optimizer with "
+            f"bias_correction={run.settings.bias_correction}: it belongs to the numbers in the state"
         )
     if facts["phase"] != Phase.WARM_UP and facts["compress"] != run.settings.compress:
         raise ValueError(

@@ -12,7 +12,7 @@ from optimizer_support import flat, model, new, pool, train
 from torch import distributed as dist
 from torch import nn
 
-from gpu_impl import OneBitAdam, OneBitLamb, ZeroOneAdam
+from gpu_impl import HookedOneBitAdam, OneBitAdam, OneBitLamb, ZeroOneAdam, load_checkpoint, save_checkpoint
 
 
 @pytest.mark.parametrize("backend", ["foo", "", None, 3, "Auto"])
@@ -186,7 +186,7 @@ def test_a_parameter_in_shared_memory():
 def test_parameters_that_can_not_be_trained():
     with torch.inference_mode():
         params = model()
-    with pytest.raises(TypeError, match="made under torch.inference_mode"):
+    with pytest.raises(TypeError, match=r"made under torch\.inference_mode"):
         new(params)
 
 
@@ -203,3 +203,29 @@ def test_a_setting_that_is_gone():
     del state["param_groups"][0]["eps"]
     with pytest.raises(ValueError, match="the state is damaged: group 0 has no eps"):
         optimizer.load_state_dict(state)
+
+
+def test_the_hook_takes_a_ddp_module_only():
+    net = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match="attach takes a DistributedDataParallel module, got Linear"):
+        HookedOneBitAdam(net.parameters(), freeze_step=3).attach(net)
+
+
+class Wrapped(nn.Module):
+    """As DistributedDataParallel and torch.compile name the parameters of what they wrap."""
+
+    def __init__(self, name, net):
+        super().__init__()
+        self.add_module(name, net)
+
+
+@pytest.mark.parametrize("name", ["module", "_orig_mod"])
+def test_a_model_that_was_wrapped_is_told(name, tmp_path):
+    """The names of three parameters said nothing about the cause."""
+    net = nn.Linear(2, 2)
+    optimizer = new(net.parameters())
+    wrapped = Wrapped(name, net)
+    for saved, loaded, where in ((net, wrapped, "the model"), (wrapped, net, "the checkpoint")):
+        save_checkpoint(tmp_path / where, optimizer, saved)
+        with pytest.raises(ValueError, match=f"the names in {where} have '{name}.' and the others have not"):
+            load_checkpoint(tmp_path / where, optimizer, loaded)
