@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,10 @@ def _file_of(source: Path) -> Path:
 def _load(file: Path, *, trust: bool) -> Any:
     if not file.stat().st_size:
         raise ValueError(f"{file} is empty: was the disk full, or the job killed, when it was saved?")
+    with file.open("rb") as opened:
+        begins_as_zip = opened.read(2) == b"PK"
+    if begins_as_zip and not zipfile.is_zipfile(file):
+        raise ValueError(f"{file} has no end: was the disk full, or the job killed, when it was saved or copied?")
     try:
         return torch.load(file, weights_only=not trust, map_location="cpu")
     except OSError:

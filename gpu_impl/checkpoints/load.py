@@ -141,6 +141,13 @@ def _model_state(reader: Reader, model: nn.Module | None) -> dict[str, Any]:
         return {}
     state = model.state_dict()
     if set(state) != saved:
+        for prefix in ("_orig_mod.", "module."):  # of torch.compile; of DistributedDataParallel
+            for where, some, others in (("the checkpoint", saved, state), ("the model", state, saved)):
+                if some != set(others) and {name.replace(prefix, "") for name in some} == set(others):
+                    raise ValueError(
+                        f"the names in {where} have {prefix!r} and the others have not: save and load the same, the "
+                        "model itself or what wraps it"
+                    )
         odd = sorted(set(state) ^ saved)
         raise ValueError(f"the checkpoint is of another model: {', '.join(odd[:3])} is in one of the two only")
     loaded: dict[str, Any] = {}

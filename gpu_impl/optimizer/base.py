@@ -109,7 +109,7 @@ class OneBitOptimizer(Optimizer, Joinable):
     def _prepare(self) -> None:
         """Take the parameters over, where that has not been done; check lr and the others."""
         run = self.run
-        run.groups = self.param_groups
+        run.see(self.param_groups)
         self._numbers.check_values(run)
         if run.take_over():
             self._numbers.check_values(run)
@@ -127,12 +127,12 @@ class OneBitOptimizer(Optimizer, Joinable):
         Raises:
             WorkersDisagreeError: another worker takes a step, or does something else.
         """
-        self.run.groups = self.param_groups
+        self.run.see(self.param_groups)
         meet(self.run, occasion)
 
     def take_over(self) -> None:
         """Lay the parameters into flat buffers, where that has not been done; the first step does it."""
-        self.run.groups = self.param_groups
+        self.run.see(self.param_groups)
         self.run.take_over()
 
     def _loss_scale(self) -> tuple[Tensor | None, Tensor | None]:
@@ -188,7 +188,7 @@ class OneBitOptimizer(Optimizer, Joinable):
     @property
     def state(self) -> MutableMapping[Tensor, ParamState]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The state by parameter, read from the buckets when it is asked for; ``state.py`` says what is in it."""
-        self.run.groups = self.param_groups
+        self.run.see(self.param_groups)
         return ParamStates(self.run)
 
     @state.setter
@@ -209,7 +209,7 @@ class OneBitOptimizer(Optimizer, Joinable):
         run.check_whole()
         if run.settings_differ:
             raise RuntimeError("lr, betas, eps or weight_decay was not the same on all workers: the replicas differ")
-        run.groups = self.param_groups
+        run.see(self.param_groups)
         for group in self.param_groups:
             group["onebit"] = facts_for(run, group)
         return copy.copy(super().state_dict())
@@ -238,7 +238,7 @@ class OneBitOptimizer(Optimizer, Joinable):
         Raises:
             ValueError: it does not; one sentence says why.
         """
-        self.run.groups = self.param_groups
+        self.run.see(self.param_groups)
         groups = cast("list[Any]", state_dict.get("param_groups"))
         check_facts(groups)
         check_groups(self.run, groups)

@@ -72,9 +72,12 @@ class HookedOneBitAdam(OneBitAdamArguments):
         """Register the hook; once, before the first backward pass, on all workers.
 
         Raises:
+            TypeError: it is no DistributedDataParallel.
             ValueError: DDP reduces other parameters than this optimizer's, or over another process group; it has a
                 hook of ours already, or mixes precisions by one of its own.
         """
+        if not isinstance(ddp, DistributedDataParallel):
+            raise TypeError(f"attach takes a DistributedDataParallel module, got {type(ddp).__name__}")
         ours = {id(p) for group in self.param_groups for p in group["params"] if p.requires_grad}
         ignored = ddp.parameters_to_ignore
         theirs = {id(p) for name, p in ddp.module.named_parameters() if p.requires_grad and name not in ignored}
@@ -201,7 +204,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
 
     def _refuse_late_settings(self) -> None:
         """Nothing is lost yet: put back what was there, and step() goes on."""
-        self.run.groups = self.param_groups
+        self.run.see(self.param_groups)
         changed = self._numbers.first_change(self.run)
         if changed:
             raise RuntimeError(

@@ -82,6 +82,7 @@ class FlatParams:
 
         Raises:
             RuntimeError: a parameter changed its shape, dtype or device.
+            ValueError: it was put into shared memory.
         """
         if not self.is_sharded and [param.data_ptr() for param in self.params] == self.homes:
             return
@@ -98,6 +99,7 @@ class FlatParams:
             )
         if values.data_ptr() == view.data_ptr():
             return
+        refuse_shared(param)
         view.copy_(values)
         if not self.is_sharded:
             param.data = with_own_storage(self.weights[self.slots[k]]).as_strided(view.shape, view.stride())
@@ -129,6 +131,19 @@ def dense_strides(values: Tensor) -> tuple[int, ...]:
 def local(tensor: Tensor) -> Tensor:
     """The part of a tensor that this process holds, without autograd."""
     return tensor._local_tensor if isinstance(tensor, DTensor) else tensor.detach()
+
+
+def refuse_shared(param: Tensor) -> None:
+    """Look whether other processes see this parameter, who would no longer once it lies in a flat buffer.
+
+    Raises:
+        ValueError: they do.
+    """
+    if not isinstance(param, DTensor) and param.device.type == "cpu" and param.is_shared():
+        raise ValueError(
+            "a parameter lies in shared memory, by share_memory() or as torch.multiprocessing has sent it, and the "
+            "optimizer would move it into a buffer of its own: train a copy, as copy.deepcopy(model) makes it"
+        )
 
 
 def with_own_storage(flat: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gpu_impl.optimizer.agreement import ASKS, STEP, agree, facts_of, same_occasion
-from gpu_impl.optimizer.run import Run
+from gpu_impl.optimizer.run import PARAMS, Run
 from gpu_impl.optimizer.settings import check_values
 
 BITS = 52
@@ -146,11 +146,14 @@ class Numbers:
 
 def _values_of(run: Run) -> list[Any]:
     """Copies: betas may be a list that a schedule writes to, and lr a tensor."""
-    values: list[Any] = [run.n_taken, sum(len(group["params"]) for group in run.groups)]
+    values: list[Any] = [run.n_taken, sum(map(len, map(PARAMS, run.groups)))]
     for group in run.groups:
-        lr, betas = group["lr"], group["betas"]
+        try:
+            lr, betas, eps, weight_decay = map(group.__getitem__, VALUES)
+        except KeyError as error:
+            raise ValueError(f"a parameter group has no {error.args[0]} any more: put it back") from None
         values.append(float(lr) if isinstance(lr, Tensor) and lr.device.type == "cpu" else lr)
-        values += [tuple(betas) if isinstance(betas, list) else betas, group["eps"], group["weight_decay"]]
+        values += [tuple(betas) if isinstance(betas, list) else betas, eps, weight_decay]
     return values
 
 

@@ -41,7 +41,7 @@ def mean_of(errors: Sequence[Tensor]) -> Tensor:
     total = torch.zeros_like(errors[0])
     for error in errors:
         total += error
-    return total / torch.full((1,), float(len(errors)), dtype=torch.float32, device=total.device)
+    return total / torch.full((), float(len(errors)), dtype=torch.float32, device=total.device)  # () keeps any shape
 
 
 def state_for(merged: Mapping[str, Any], rank: int) -> dict[str, Any]:

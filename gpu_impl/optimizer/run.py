@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
+from itertools import chain
+from operator import is_, itemgetter
 from typing import Self
 
 import torch
@@ -15,7 +17,7 @@ from torch import distributed as dist
 from gpu_impl.kernels.select import get_backend
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.collectives import Collectives
-from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.flat_params import local, refuse_shared
 from gpu_impl.optimizer.freeze_rule import FreezeRule
 from gpu_impl.optimizer.nodes import Nodes
 from gpu_impl.optimizer.parcel import Parcel
@@ -30,6 +32,8 @@ class Phase(StrEnum):
     FROZEN = "frozen"
     COMPRESSED = "compressed"
 
+
+PARAMS = itemgetter("params")
 
 _made: Counter[str] = Counter()
 """Optimizers that were made on each process group."""
@@ -90,6 +94,7 @@ class Run:
         self._collectives: Collectives | None = None
         self._left_out: list[Tensor] = []  # they have never needed a gradient
         self._groups_seen = 0
+        self._taken: tuple[list[Group], list[int], list[Tensor]] = [], [], []  # groups, their sizes, all parameters
         self._numbers: dict[str, Tensor] = {}
 
     def take_number(self) -> None:
@@ -149,6 +154,23 @@ class Run:
         for parcel in self.parcels:
             yield from parcel.buckets
 
+    def see(self, groups: list[Group]) -> None:
+        """Take note of the parameter groups as they are now; in each step, so without a loop of Python's.
+
+        Raises:
+            ValueError: somebody has changed which parameters are in them: what lies in the buffers is settled.
+        """
+        self.groups = groups
+        params = list(map(PARAMS, groups))
+        before, sizes, kept = self._taken
+        is_same = all(map(is_, before, groups)) and all(map(is_, kept, chain.from_iterable(params)))
+        if not is_same or list(map(len, params))[: len(sizes)] != sizes:
+            raise ValueError(
+                "the parameter groups are not those that the optimizer began with: new parameters go in by "
+                "add_param_group({'params': [...]}), others are turned off by requires_grad_(False); which of them it "
+                "trains is settled by the first step or a load"
+            )
+
     def take_over(self) -> bool:
         """Lay parameters that need a gradient into flat buffers, where that has not been done; whether there were any.
 
@@ -157,17 +179,20 @@ class Run:
         """
         if len(self.groups) == self._groups_seen and not any(param.requires_grad for param in self._left_out):
             return False
-        self._groups_seen, self._left_out = len(self.groups), []
+        left_out: list[Tensor] = []
         seen = {id(param) for content in self.contents for param in content.params}
         kinds: dict[int, Kind] = {}
         for group, numbers in numbered(self.groups):
             freezes = not group.get("non_freeze", False) and not self.is_frozen
             for number, param in zip(numbers, group["params"], strict=True):
                 if not param.requires_grad and id(param) not in seen:
-                    self._left_out.append(param)
+                    left_out.append(param)
                 elif id(param) not in seen:
+                    refuse_shared(param)
                     seen.add(id(param))
                     kinds[number] = Kind(freezes, self.steps)
+        self._note_taken()
+        self._groups_seen, self._left_out = len(self.groups), left_out
         if not kinds:
             return False
         first_parcel = max((content.parcel for content in self.contents), default=-1) + 1
@@ -193,6 +218,11 @@ class Run:
         """Go on with these buffers; the state is lost."""
         self.contents, self.parcels, self._groups_seen = [], [], -1
         self._lay_out(contents)
+        self._note_taken()
+
+    def _note_taken(self) -> None:
+        params = list(map(PARAMS, self.groups))
+        self._taken = list(self.groups), list(map(len, params)), list(chain.from_iterable(params))
 
     def numbers(self, name: str) -> Tensor:
         """The number of this name of every parameter (n,) float64, also of those that have no elements here."""

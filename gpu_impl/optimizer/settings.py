@@ -15,6 +15,7 @@ from torch.distributed.tensor import DTensor
 from gpu_impl.kernels.arguments import FLOATS, FROZEN_DTYPES, check_beta, check_scale, check_scale_block
 from gpu_impl.kernels.select import BACKENDS
 from gpu_impl.kernels.state import LARGEST, SMALLEST
+from gpu_impl.optimizer.flat_params import refuse_shared
 from gpu_impl.optimizer.freeze_rule import RULES
 
 DEFAULT_VARIANCE_FLOOR = 1e-3
@@ -101,8 +102,15 @@ def check_surroundings(backend: Any, process_group: Any, node_group: Any = None)
         )
 
 
+NOT_OURS = {
+    "amsgrad": False, "maximize": False, "foreach": False, "fused": False, "capturable": False, "differentiable": False,
+    "decoupled_weight_decay": True,
+}  # fmt: skip
+"""What torch's Adam and AdamW know besides, with the value that asks for nothing more than these optimizers do."""
+
+
 def refuse_settings(group: Mapping[str, Any], settings: Settings, optimizer: str) -> None:
-    """Look for what holds for the whole run of ``optimizer`` in a parameter group, where nobody would read it.
+    """Look for what nobody would read in a parameter group: settings of the run of ``optimizer``, and Adam's own.
 
     Raises:
         ValueError: it is there.
@@ -113,6 +121,9 @@ def refuse_settings(group: Mapping[str, Any], settings: Settings, optimizer: str
                 f"{name} holds for all parameter groups: take it out of the group and give it to the optimizer, as in "
                 f"{optimizer}(groups, {name}={group[name]!r})"
             )
+    for name, harmless in NOT_OURS.items():
+        if group.get(name) not in (None, harmless):
+            raise ValueError(f"{optimizer} has no {name}: take {name}={group[name]!r} out of the parameter group")
 
 
 def check_group(group: Mapping[str, Any]) -> None:
@@ -134,6 +145,10 @@ def check_group(group: Mapping[str, Any]) -> None:
             raise TypeError(f"a parameter has layout {param.layout}: it must be dense")
         if param.dtype not in FLOATS:
             raise TypeError(f"parameters must be float32, bfloat16 or float16, got {param.dtype}")
+        if param.is_inference():
+            raise TypeError("a parameter made under torch.inference_mode() can't be trained: make it outside of that")
+        if param.requires_grad:
+            refuse_shared(param)
     if len({isinstance(param, DTensor) for param in group["params"]}) > 1:
         raise TypeError("sharded and plain parameters can't share an optimizer: shard all of the model, or none of it")
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from gpu_impl.kernels.state import F32
-from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.flat_params import local, refuse_shared
 from gpu_impl.optimizer.names import ALGORITHMS
 from gpu_impl.optimizer.run import Phase, Run
 from gpu_impl.optimizer.settings import check_group
@@ -68,7 +68,9 @@ def check_groups(run: Run, groups: list[Any]) -> None:
             raise ValueError(f"non_freeze of group {k} is {saved.get('non_freeze', False)} in the state and not here")
         try:
             check_group({**saved, "params": group["params"]})
-        except (KeyError, TypeError, ValueError) as error:
+        except KeyError as error:
+            raise ValueError(f"the state is damaged: group {k} has no {error.args[0]}") from None
+        except (TypeError, ValueError) as error:
             raise ValueError(f"the state has a parameter group that can't be used: {error}") from None
 
 
@@ -126,6 +128,7 @@ def check(run: Run, groups: list[Any], states: Any) -> None:
         state, param = states.get(number), params[number]
         if not isinstance(state, Mapping):
             raise ValueError(f"the state has nothing for parameter {number}: {_why_nothing(param)}")
+        refuse_shared(param)
         check_state(number, state, facts["steps"])
         for name in run.names.numbers:
             one = state.get(name)
@@ -152,8 +155,8 @@ def check(run: Run, groups: list[Any], states: Any) -> None:
 def _check_settings(run: Run, facts: Mapping[str, Any]) -> None:
     if facts["bias_correction"] != run.settings.bias_correction:
         raise ValueError(
-            f"the state was made with bias_correction={facts['bias_correction']} and this optimizer without the same: "
-            "it belongs to the numbers in the state"
+            f"the state was made with bias_correction={facts['bias_correction']} and this optimizer with "
+            f"bias_correction={run.settings.bias_correction}: it belongs to the numbers in the state"
         )
     if facts["phase"] != Phase.WARM_UP and facts["compress"] != run.settings.compress:
         raise ValueError(

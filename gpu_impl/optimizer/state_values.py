@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.names import OF
 
 
 def check_counts(facts: Mapping[str, Any]) -> None:
@@ -24,11 +25,18 @@ def check_counts(facts: Mapping[str, Any]) -> None:
         "steps": steps >= 0,
         "skipped_steps": facts["skipped_steps"] >= 0,
         "bytes_sent": facts["bytes_sent"] >= 0,
+        "bucket_elements": facts["bucket_elements"] >= 0,  # 0: not cut yet
+        "n_shards": facts["n_shards"] >= 1,
         "frozen_at": {"warm-up": frozen_at == 0, "frozen": frozen_at == steps > 0}.get(phase, 0 < frozen_at < steps),
     }
     for name, is_good in is_possible.items():
         if not is_good:
             raise ValueError(f"the state is damaged: {name} is {facts[name]!r} after {steps} steps, phase {phase!r}")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number >= 0, or a tensor of one number."""
+    return (isinstance(value, int) and value >= 0) or (isinstance(value, Tensor) and value.numel() == 1)
 
 
 def numbers_in(facts: Mapping[str, Any], name: str) -> list[Any]:
@@ -53,6 +61,9 @@ def check_state(number: int, state: Mapping[str, Any], steps: int) -> None:
         ValueError: it has no step, a negative variance or norm, or a number that is not finite.
     """
     step = state.get("step")
+    for name, value in state.items():
+        if (name == "frozen" or name.startswith(f"ignored{OF}")) and not _is_number(value):
+            raise ValueError(f"the state is damaged: {name} of parameter {number} is {str(value)[:80]!r}")
     if state.get("frozen") not in (0, 1) or not isinstance(step, Tensor) or step.numel() != 1:
         raise ValueError(f"the state is damaged: parameter {number} has no step, or does not say if it is frozen")
     if not 0 <= float(step) <= steps:

@@ -24,25 +24,31 @@ own.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
 from torch.optim.optimizer import ParamsT
+from torch.utils.hooks import RemovableHandle
 
 from gpu_impl.kernels.state import F64
+from gpu_impl.optimizer.before_forward import before_forward
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.buffer_bucket import average_of, gradient_of
 from gpu_impl.optimizer.numbers import Decision
 from gpu_impl.optimizer.parcel import Parcel
 from gpu_impl.optimizer.settings import DEFAULT_BUCKET_ELEMENTS, DEFAULT_VARIANCE_FLOOR, Settings, check_integer
+from gpu_impl.optimizer.state import ParamState, all_params
 from gpu_impl.optimizer.stepping import SteppingOptimizer
 from gpu_impl.optimizer.steps import adam_step, averaged, count_step, exchanged, factor_of, leave_out, set_scalars
 from gpu_impl.optimizer.zero_one_bucket import ZeroOneBucket
+
+logger = logging.getLogger("onebit")
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,7 @@ class ZeroOneAdam(SteppingOptimizer):
     """
 
     bucket: ClassVar[type[Bucket]] = ZeroOneBucket
+    _hook: RemovableHandle | None = None  # called before the first forward pass after a load
 
     def __init__(
         self,
@@ -141,6 +148,40 @@ class ZeroOneAdam(SteppingOptimizer):
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, defaults, settings, backend, process_group)
 
+    def _load(self, groups: list[Any], states: dict[int, ParamState]) -> None:
+        super()._load(groups, states)
+        self._end_hook()
+        if any(bucket.is_loaded for parcel in self.run.parcels for _, bucket in _buckets_of(parcel)):
+            self._hook = before_forward(self, all_params(self.run), ZeroOneAdam._return_to_loaded)
+
+    @torch.no_grad()
+    def _return_to_loaded(self) -> bool:
+        """Before the first step after a load: let the model hold x_i of the state; whether it held anything else.
+
+        A model that is loaded after the optimizer, as torch's ``set_state_dict`` does it, holds what another worker has
+        saved, or x. This worker's gradients are those at x_i all the same.
+        """
+        moved = []
+        for parcel in self.run.parcels:
+            if any(bucket.is_loaded for _, bucket in _buckets_of(parcel)):
+                parcel.adopt()
+                moved += [bucket.return_to_loaded() for _, bucket in _buckets_of(parcel)]
+                parcel.publish()
+        return any(moved)
+
+    def _end_hook(self) -> None:
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        if self._return_to_loaded():
+            logger.warning(
+                "after a load between two meetings the parameters got other values, for which the gradients of this "
+                "step are: the step itself begins at the values of the state"
+            )
+
     @contextmanager
     def at_last_meeting(self) -> Iterator[None]:
         """Within it the model is where the workers last met, the same on all: to evaluate it, or to save it."""
@@ -167,8 +208,10 @@ class ZeroOneAdam(SteppingOptimizer):
         adam_step(run, [parcel for parcel in run.parcels if not parcel.freezes], decision, unscale)
         for parcel in ours:
             for _, bucket in _buckets_of(parcel):
-                if settings.meets(t) or bucket.is_loaded:  # else the kernel looks
+                if settings.meets(t):  # else the kernel looks
                     bucket.settle()
+                bucket.is_loaded = False
+        self._end_hook()
         leave_out(ours, decision.absent)
         for parcel in averaged(ours, unscale) if settings.refreshes(t) else ():
             for k, (group, bucket) in enumerate(_buckets_of(parcel)):

@@ -26,7 +26,7 @@ class ZeroOneBucket(BufferBucket):
         met, walked: x and x - x_i (D,), while the workers have parted.
         is_parted: whether they have.
         is_home: whether the model holds x all the same, for a while.
-        is_loaded: whether nothing has been done since a load.
+        is_loaded: whether the workers had parted in a state that was loaded, and no step has been taken since.
         last_rate: Gamma of the last meeting for each parameter (n,) float64; 0 of one that was not there.
         floor: kappa times the mean of live v (1,) float32.
         loaded: after a load u-bar / Gamma of the last meeting (D,), whose message is gone.
@@ -130,16 +130,22 @@ class ZeroOneBucket(BufferBucket):
     def settle(self) -> None:
         """Where somebody has given the model other values than this worker stood at, they are x from now on.
 
-        But right after a load the state says where it stands, whatever has been loaded into the model since.
+        But after a load the state says where it stands until a step is taken, whatever has been loaded into the model.
         """
+        self.return_to_loaded()
         if not self.is_parted or self.is_home:
             return
-        if self.is_loaded:
-            self.flat.put(self.met - self.walked)
-            self.is_loaded = False
         same = (self.met - self.walked).to(self.flat.weights.dtype) == self.flat.weights
         self.met.copy_(torch.where(same, self.met, self.flat.weights.float()))
         self.walked.masked_fill_(~same, 0.0)
+
+    def return_to_loaded(self) -> bool:
+        """Before the first step after a load: let the model hold x_i of the state; whether it held anything else."""
+        if not self.is_loaded or self.is_home:
+            return False
+        held = self.flat.weights.clone()
+        self.flat.put(self.met - self.walked)
+        return not torch.equal(held, self.flat.weights)
 
     def go_home(self) -> None:
         """Let the model hold x, for a while."""

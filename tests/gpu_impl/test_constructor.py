@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 
 import pytest
 import torch
-from optimizer_support import model, new, pool
+from optimizer_support import flat, model, new, pool, train
 from torch import distributed as dist
 from torch import nn
 
-from gpu_impl import OneBitAdam
+from gpu_impl import HookedOneBitAdam, OneBitAdam, OneBitLamb, ZeroOneAdam, load_checkpoint, save_checkpoint
 
 
 @pytest.mark.parametrize("backend", ["foo", "", None, 3, "Auto"])
@@ -122,3 +123,109 @@ def test_what_holds_for_the_run_is_refused_in_a_group(name):
 
 def group_names():
     return [name for name in new(model()).param_groups[0] if name not in ("params", "onebit")]
+
+
+ADAMS_OWN = {
+    "maximize": True,
+    "amsgrad": True,
+    "fused": True,
+    "foreach": True,
+    "capturable": True,
+    "differentiable": True,
+    "decoupled_weight_decay": False,
+}
+
+
+@pytest.mark.parametrize("kind", [OneBitAdam, OneBitLamb, ZeroOneAdam])
+def test_what_only_adam_can_do_is_refused(kind):
+    """It was taken and had no effect; groups of an AdamW that asks for none of it are fine."""
+    params = list(model())
+    for name, value in ADAMS_OWN.items():
+        with pytest.raises(
+            ValueError, match=f"{kind.__name__} has no {name}: take {name}={value} out of the parameter"
+        ):
+            kind([{"params": params, name: value}], freeze_step=3)
+    adam = torch.optim.AdamW(params)
+    kind(adam.param_groups, freeze_step=3)
+    asked = set(adam.param_groups[0]) | set(torch.optim.Adam(params).param_groups[0])
+    assert asked - set(ADAMS_OWN) - {"params", "onebit"} == {"lr", "betas", "eps", "weight_decay"}
+
+
+def shared(params):
+    return torch.nn.ParameterList([*params[:4], torch.nn.Parameter(params[4].detach().clone().share_memory_())])
+
+
+def test_a_parameter_in_shared_memory():
+    """The first step moved it away, and other processes saw it no more."""
+    refused = "a parameter lies in shared memory"
+    with pytest.raises(ValueError, match=refused):
+        new(shared(model()))
+    for n_steps in (0, 2):
+        params = model()
+        optimizer = new(params)
+        train(params, optimizer, range(1, n_steps + 1), rank=0)
+        state, before = optimizer.state_dict(), flat(params)
+        params[4].share_memory_()
+        for _ in range(2):
+            with pytest.raises(ValueError, match=refused):
+                train(params, optimizer, [n_steps + 1], rank=0)
+        with pytest.raises(ValueError, match=refused):
+            optimizer.load_state_dict(state)
+        assert params[4].is_shared()
+        assert (flat(params) == before).all()
+        params[4].data = params[4].data.clone()
+        train(params, optimizer, [n_steps + 1], rank=0)
+    params = shared(model())
+    params[4].requires_grad_(False)  # stays where it is
+    train(params, new(params), [1, 2], rank=0, change=lambda _, grads: [*grads[:4], None])
+    assert params[4].is_shared()
+    params = copy.deepcopy(shared(model()))  # what the message advises
+    train(params, new(params), [1, 2], rank=0)
+
+
+def test_parameters_that_can_not_be_trained():
+    with torch.inference_mode():
+        params = model()
+    with pytest.raises(TypeError, match=r"made under torch\.inference_mode"):
+        new(params)
+
+
+def test_a_setting_that_is_gone():
+    params = model()
+    optimizer = new(params)
+    state = optimizer.state_dict()
+    for _ in range(2):
+        kept = optimizer.param_groups[0].pop("weight_decay")
+        with pytest.raises(ValueError, match="a parameter group has no weight_decay any more"):
+            train(params, optimizer, [1], rank=0)
+        optimizer.param_groups[0]["weight_decay"] = kept
+        train(params, optimizer, [1], rank=0)
+    del state["param_groups"][0]["eps"]
+    with pytest.raises(ValueError, match="the state is damaged: group 0 has no eps"):
+        optimizer.load_state_dict(state)
+
+
+def test_the_hook_takes_a_ddp_module_only():
+    net = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match="attach takes a DistributedDataParallel module, got Linear"):
+        HookedOneBitAdam(net.parameters(), freeze_step=3).attach(net)
+
+
+class Wrapped(nn.Module):
+    """As DistributedDataParallel and torch.compile name the parameters of what they wrap."""
+
+    def __init__(self, name, net):
+        super().__init__()
+        self.add_module(name, net)
+
+
+@pytest.mark.parametrize("name", ["module", "_orig_mod"])
+def test_a_model_that_was_wrapped_is_told(name, tmp_path):
+    """The names of three parameters said nothing about the cause."""
+    net = nn.Linear(2, 2)
+    optimizer = new(net.parameters())
+    wrapped = Wrapped(name, net)
+    for saved, loaded, where in ((net, wrapped, "the model"), (wrapped, net, "the checkpoint")):
+        save_checkpoint(tmp_path / where, optimizer, saved)
+        with pytest.raises(ValueError, match=f"the names in {where} have '{name}.' and the others have not"):
+            load_checkpoint(tmp_path / where, optimizer, loaded)

@@ -180,6 +180,19 @@ def test_an_empty_file_is_called_empty(tmp_path):
     )
 
 
+@pytest.mark.parametrize("missing", [1, 1000])
+def test_a_file_that_is_cut_off_is_called_so(missing, tmp_path):
+    """It was half a sentence of torch's, and the advice to trust the file."""
+    torch.save({"module": {"weight": torch.ones(1000)}}, tmp_path / "file.pt")
+    (tmp_path / "file.pt").write_bytes((tmp_path / "file.pt").read_bytes()[:-missing])
+    status, _, errors = command(tmp_path / "file.pt", tmp_path / "out.pt")
+    assert status == 2
+    assert errors == (
+        f"onebit: Invalid value: {tmp_path / 'file.pt'} has no end: was the disk full, or the job killed, when it was "
+        "saved or copied?\n"
+    )
+
+
 @pytest.mark.parametrize("content", [b"junk", b"(dp0\n", b"\x80\x04K", bytes(range(256))])
 def test_what_is_no_file_of_torch_says_so(content, tmp_path):
     (tmp_path / "file.pt").write_bytes(content)

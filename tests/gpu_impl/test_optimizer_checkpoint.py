@@ -207,6 +207,10 @@ DAMAGE = [
         lambda state: state["state"][1].update(exp_avg=torch.zeros(2)),
         r"exp_avg of parameter 1 is torch.float32 \(2,\) in",
     ),
+    (lambda state: state["state"][1].update(frozen=torch.zeros(3)), "damaged: frozen of parameter 1 is 'tensor"),
+    (lambda state: state["state"][1].update(ignored_of_0="x"), "damaged: ignored_of_0 of parameter 1 is 'x'"),
+    (lambda state: facts_of(state).update(bucket_elements=-1), "damaged: bucket_elements is -1"),
+    (lambda state: facts_of(state).update(n_shards=0), "damaged: n_shards is 0"),
     (lambda state: facts_of(state).update(steps=-1), "damaged: steps is -1"),
     (lambda state: facts_of(state).update(n_workers=-1), "damaged: n_workers is -1"),
     (lambda state: facts_of(state).update(frozen_at=99), "damaged: frozen_at is 99 after 7 steps, phase 'compressed'"),
@@ -302,6 +306,7 @@ def test_other_checkpoints_are_refused(tmp_path):
     assert "there is no checkpoint in" in pool(2).call(load_and_say, "state", None, tmp_path)[0]
     pool(2).call(save_folder, tmp_path, 9, HYPER)
     said = pool(2).call(load_and_say, "hyper", {"bias_correction": True}, tmp_path)
-    assert all("made with bias_correction=False" in message for message in said), said
+    wanted = "made with bias_correction=False and this optimizer with bias_correction=True"
+    assert all(wanted in message for message in said), said
     (only(tmp_path) / "checkpoint.json").write_text(json.dumps({"format": "other"}))
     assert "not one of our checkpoints" in pool(2).call(load_and_say, "state", None, tmp_path)[0]

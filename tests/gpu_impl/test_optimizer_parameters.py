@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from optimizer_support import flat, gradients, model, new, pool, train
+from test_one_worker_refuses import error_of
 from torch import distributed as dist
 from torch import nn
 
@@ -247,3 +248,50 @@ def test_a_parameter_that_was_replaced_by_a_new_object_is_told(how, what):
 @pytest.mark.parametrize("how", ["nothing", "and back", "and given", "tied"])
 def test_what_leaves_nothing_untrained_is_not_refused(how):
     replaced(how)
+
+
+CHANGES = {
+    "appended": lambda groups: groups[0]["params"].append(nn.Parameter(torch.ones(3))),
+    "taken out": lambda groups: groups[0]["params"].pop(),
+    "another": lambda groups: groups[0]["params"].__setitem__(1, nn.Parameter(torch.ones(1))),
+    "another group": lambda groups: groups.__setitem__(0, dict(groups[0])),
+    "a group taken out": lambda groups: groups.pop(),
+}
+
+
+def changed_by_hand(how):
+    """What is said where one worker's groups are changed past ``add_param_group``, and once that is undone."""
+    params = model()
+    optimizer = new([{"params": list(params)[:2]}, {"params": list(params)[2:]}], freeze_step=2)
+    train(params, optimizer, [1])
+    state, groups = optimizer.state_dict(), optimizer.param_groups
+    kept = list(groups), [list(group["params"]) for group in groups]
+    if dist.get_rank() == 0:
+        CHANGES[how](groups)
+    told = [error_of(lambda: train(params, optimizer, [2]))]
+    if dist.get_rank() == 0:
+        told += [error_of(optimizer.state_dict), error_of(lambda: optimizer.load_state_dict(state))]
+    groups[:] = kept[0]
+    for group, some in zip(groups, kept[1], strict=True):
+        group["params"][:] = some
+    return told, error_of(lambda: train(params, optimizer, [2, 3]))
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_groups_that_are_changed_by_hand(how):
+    """A parameter that was appended stayed as it was, one that was taken out was still trained, without a word."""
+    (first, went_on), (second, so_did_the_other) = pool(2).call(changed_by_hand, how)
+    for kind, sentence in first:
+        assert kind == "ValueError"
+        assert "add_param_group" in sentence
+    assert [kind for kind, _ in second] == ["WorkersDisagreeError"]
+    assert went_on == so_did_the_other == ("", "")
+
+
+def test_groups_that_are_changed_by_hand_before_the_first_step():
+    params, extra = model(), nn.Parameter(torch.ones(3))
+    optimizer = new(params)
+    optimizer.param_groups[0]["params"].append(extra)
+    extra.grad = torch.ones(3)
+    train(params, optimizer, [1], rank=0)
+    assert bool((extra != 1).all())
