@@ -50,6 +50,13 @@ def constant(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return np.broadcast_to(one, shape).copy()
 
 
+def one_spike(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """One element of a worker far above the rest: nearly sqrt(D) times the l2 scale."""
+    values = rng.standard_normal(shape) * 2.0**-12
+    np.put_along_axis(values, rng.integers(shape[-1], size=(*shape[:-1], 1)), rng.choice([-1.0, 1.0]), axis=-1)
+    return values
+
+
 PALETTES: dict[str, Palette] = {
     "gaussian": gaussian,
     "integers": integers,
@@ -59,6 +66,25 @@ PALETTES: dict[str, Palette] = {
     "one idle worker": one_idle_worker,
     "constant": constant,
 }
+
+
+ALIKE = ("no", "all but signs", "two of them")
+"""How far the workers of a call are alike."""
+
+
+def alike(how: str, rng: np.random.Generator, *arrays_ND: Floats) -> tuple[Floats, ...]:
+    """Buffers and errors (N, D) with workers alike, in their sum and its scale too, whatever the arithmetic.
+
+    "all but signs": each is the last one with signs of its own, so that all scales are equal. "two of them": two agree.
+    """
+    if how == "all but signs":
+        signs_ND = rng.choice([-1.0, 1.0], arrays_ND[0].shape)
+        return tuple(signs_ND * array_ND[-1] for array_ND in arrays_ND)
+    same = np.arange(len(arrays_ND[0]))
+    if how == "two of them":
+        one, other = rng.permutation(same)[[0, -1]]
+        same[one] = other
+    return tuple(array_ND[same] for array_ND in arrays_ND)
 
 
 def factors(magnitude: str, rng: np.random.Generator, shape: tuple[int, ...], huge: float = 1e30) -> Floats:
