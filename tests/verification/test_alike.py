@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from verification.mutants import alike as mutants
-from verification.mutants.base_collective import BaseCollective
 from verification.mutants.error_feedback import WorkerErrorClippedAtFortyScales
 from verification.search.driver import Driver
-from verification.search.palettes import ALIKE, alike, one_spike
+from verification.search.palettes import ALIKE, one_spike
 from verification.search.plan import PROFILES, Plan
 from verification.search.runs import check
 
@@ -18,44 +17,40 @@ class MedianOfThree(mutants.MedianOfEqualScales):
     """Three and more workers, and more than two elements."""
 
     def server_input(self, parts, error_C, j):
-        bites = len(parts) > 2 and error_C.size > 2
-        return (
-            super().server_input(parts, error_C, j) if bites else BaseCollective.server_input(self, parts, error_C, j)
-        )
+        kind = super() if len(parts) > 2 and error_C.size > 2 else super(mutants.MedianOfEqualScales, self)
+        return kind.server_input(parts, error_C, j)
 
 
 class ManyEqualCountOnce(mutants.EqualMessagesCountOnce):
     """More than forty elements a chunk, which do not agree by chance."""
 
     def server_input(self, parts, error_C, j):
-        bites = error_C.size > 40
-        return (
-            super().server_input(parts, error_C, j) if bites else BaseCollective.server_input(self, parts, error_C, j)
-        )
+        kind = super() if error_C.size > 40 else super(mutants.EqualMessagesCountOnce, self)
+        return kind.server_input(parts, error_C, j)
 
 
 class ClippedOnEvenWorkers(WorkerErrorClippedAtFortyScales):
     """On an even number of workers."""
 
     def worker_error(self, u_D, s, signs_D, i):
-        clipped_D = super().worker_error(u_D, s, signs_D, i)
-        return clipped_D if self.workers % 2 == 0 else BaseCollective.worker_error(self, u_D, s, signs_D, i)
+        kind = super() if self.workers % 2 == 0 else super(WorkerErrorClippedAtFortyScales, self)
+        return kind.worker_error(u_D, s, signs_D, i)
 
 
 @pytest.mark.parametrize(
-    ("fault", "feature", "level"),
+    ("fault", "level"),
     [
-        (MedianOfThree, "alike", "all but signs"),
-        (ManyEqualCountOnce, "alike", "two of them"),
-        (ClippedOnEvenWorkers, "buffers", "one spike"),
+        (MedianOfThree, "equal scales"),
+        (ManyEqualCountOnce, "two workers agree"),
+        (ClippedOnEvenWorkers, "one spike"),
     ],
 )
-def test_rows_of_its_level_find_it(fault, feature, level):
+def test_rows_of_its_level_find_it(fault, level):
     """At quick, in rows alone: not in the cases that were made so that nothing rounds."""
     plan = Plan.of(Driver(fault), "collective", PROFILES["quick"], 0)
     found = 0
     for row, seed in plan.rows:
-        if row[feature] == level and 40 < row["size"][0] <= 4096 and found < 3:
+        if row["buffers"] == level and 40 < row["size"][0] <= 4096 and found < 3:
             found += next(check(plan.driver, plan.case(row, seed), set()), None) is not None
     assert found == 3
 
@@ -64,12 +59,11 @@ def test_rows_of_its_level_find_it(fault, feature, level):
 def test_workers_are_alike_bit_by_bit(n):
     rng = np.random.default_rng(n)
     buffers_ND, errors_ND = (rng.standard_normal((n, 33)) for _ in range(2))
-    for how in ALIKE:
-        b_ND, e_ND = (array_ND.astype(np.float32) for array_ND in alike(how, rng, buffers_ND, errors_ND))
+    for name, rows, sizes in (("equal scales", n, 1), ("two workers agree", max(1, n - 1), max(1, n - 1))):
+        b_ND, e_ND = (array_ND.astype(np.float32) for array_ND in ALIKE[name](rng, buffers_ND, errors_ND))
         u_ND = b_ND + e_ND
-        different = {row.tobytes() for row in u_ND}, {row.tobytes() for row in np.abs(u_ND)}
-        expected = {"no": (n, n), "all but signs": (n, 1), "two of them": (max(1, n - 1),) * 2}[how]
-        assert tuple(map(len, different)) == expected
+        assert len({row.tobytes() for row in u_ND}) == rows
+        assert len({row.tobytes() for row in np.abs(u_ND)}) == sizes
 
 
 def test_a_spike_is_nearly_the_whole_scale():

@@ -25,10 +25,9 @@ from verification.search.optimizer_space import (
     worker_levels,
     workers,
 )
-from verification.search.palettes import ALIKE, PALETTES, absorbing, alike, factors, magnitudes, one_spike
+from verification.search.palettes import ALIKE, PALETTES, absorbing, factors, gaussian, magnitudes, one_spike
 
-
-BUFFERS = {**PALETTES, "one spike": one_spike}
+BUFFERS = {**PALETTES, "one spike": one_spike, **dict.fromkeys(ALIKE, gaussian)}
 """What the numbers of a call look like."""
 
 
@@ -41,7 +40,6 @@ def collective_space(traits: Traits) -> Space:
         "calls": ((1, 1), (2, 4), (11, 13)),
         "sizes": ("one", "several"),
         "buffers": tuple(BUFFERS),
-        "alike": ALIKE,
         "magnitude": magnitudes(flushes=traits.flushes_subnormals),
         "residual": ("yes", "none", "cancels", *(("the server's alone",) if traits.has_server_error else ())),
         "layout": allowed_layouts(traits),
@@ -65,9 +63,7 @@ EXCLUDED: tuple[Rule, ...] = (
         "products would overflow, or be subnormal",
     ),
     ("calls", lambda calls: calls[1] == 1, "sizes", partial(operator.eq, "several"), NO_MEANING),
-    ("workers", partial(operator.eq, (1, 1)), "alike", lambda how: how != "no", NO_MEANING),
-    ("buffers", partial(operator.eq, "one idle worker"), "alike", partial(operator.eq, "all but signs"), NO_MEANING),
-    ("residual", partial(operator.eq, "the server's alone"), "alike", lambda how: how != "no", NO_MEANING),
+    ("workers", partial(operator.eq, (1, 1)), "buffers", lambda buffers: buffers in ALIKE, NO_MEANING),
 )
 
 
@@ -98,7 +94,8 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
         arrays[1] = np.where(rng.random(shape) < 0.3, -arrays[0], arrays[1])
         negative_ND = rng.random(shape) < 0.1
         arrays[:2] = (np.where(negative_ND, -0.0, array) for array in arrays[:2])
-    arrays[:2] = alike(row["alike"], rng, *arrays[:2])
+    if row["buffers"] in ALIKE:
+        arrays[:2] = ALIKE[row["buffers"]](rng, *arrays[:2])
     if row["residual"] == "the server's alone":  # w is the old error, whatever the arithmetic: 0 is a tie
         arrays = [np.zeros(shape), np.zeros(shape), np.where(rng.random(shape[1]) < 0.5, arrays[2], 0.0)]
     if not traits.has_server_error:

@@ -68,23 +68,22 @@ PALETTES: dict[str, Palette] = {
 }
 
 
-ALIKE = ("no", "all but signs", "two of them")
-"""How far the workers of a call are alike."""
+def all_but_signs(rng: np.random.Generator, *arrays_ND: Floats) -> list[Floats]:
+    """Each worker is the last one with signs of its own: all scales are equal, whatever the arithmetic."""
+    signs_ND = rng.choice([-1.0, 1.0], arrays_ND[0].shape)
+    return [signs_ND * array_ND[-1] for array_ND in arrays_ND]
 
 
-def alike(how: str, rng: np.random.Generator, *arrays_ND: Floats) -> tuple[Floats, ...]:
-    """Buffers and errors (N, D) with workers alike, in their sum and its scale too, whatever the arithmetic.
-
-    "all but signs": each is the last one with signs of its own, so that all scales are equal. "two of them": two agree.
-    """
-    if how == "all but signs":
-        signs_ND = rng.choice([-1.0, 1.0], arrays_ND[0].shape)
-        return tuple(signs_ND * array_ND[-1] for array_ND in arrays_ND)
+def two_agree(rng: np.random.Generator, *arrays_ND: Floats) -> list[Floats]:
+    """Two workers, any, have the same numbers."""
     same = np.arange(len(arrays_ND[0]))
-    if how == "two of them":
-        one, other = rng.permutation(same)[[0, -1]]
-        same[one] = other
-    return tuple(array_ND[same] for array_ND in arrays_ND)
+    one, other = rng.permutation(same)[[0, -1]]
+    same[one] = other
+    return [array_ND[same] for array_ND in arrays_ND]
+
+
+ALIKE = {"equal scales": all_but_signs, "two workers agree": two_agree}
+"""Of buffers and worker errors (N, D), those in which workers are alike."""
 
 
 def factors(magnitude: str, rng: np.random.Generator, shape: tuple[int, ...], huge: float = 1e30) -> Floats:
