@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from verification.algorithms.base import array_names
-from verification.protocol import Array, CommonHyper, Traits, levels
-from verification.relation.finding import Misbehaved, OutOfTime, Unsupported, of_the_user, said
+from verification.protocol import Array, CommonHyper, Traits, attribute, levels
+from verification.raised import of_the_user, said
+from verification.relation.finding import Misbehaved, OutOfTime, Unsupported
 from verification.search.cases import Call, OtherRun
 
 
@@ -55,7 +56,7 @@ class Driver:
     @property
     def can_save(self) -> bool:
         """Whether it has both save() and load()."""
-        return all(callable(getattr(self.under_test, name, None)) for name in ("save", "load"))
+        return all(callable(attribute(self.under_test, name)) for name in ("save", "load"))
 
     def new(self) -> Any:
         """A new instance."""

@@ -172,6 +172,7 @@ class _Search:
             if one.case is not None and (tally := self.tallies[one.clause.id])
         ]
         explained = causes.explain(failing)
+        causes.found.sort(key=lambda cause: len(cause.program))
         for verdict in verdicts:
             if (one := explained.get(verdict.clause.id)) is not None:
                 verdict.case, verdict.findings = one.case, one.findings
