@@ -173,7 +173,7 @@ SHOWN = 3
 
 
 def _print_causes(console: Any, failed: list[dict[str, Any]], known: int) -> None:
-    """Each cause once: the clauses that fail for it, and the program that shows it; ``known``: how many have a number."""
+    """Each cause once: the clauses that fail for it, and the program that shows it; ``known`` ones have a number."""
     causes: dict[Any, list[dict[str, Any]]] = {}
     for row in failed:
         causes.setdefault(row["cause"] or row["property"], []).append(row)

@@ -28,6 +28,7 @@ from verification.relation.tolerances import (
     conservation_tolerance,
     message_tolerance,
     scale_of,
+    sum_tolerance,
     wide_slack,
 )
 
@@ -106,19 +107,27 @@ class CompressionRound:
 
     @cached_property
     def message_tolerance_ND(self) -> Floats:
-        if self.exact:
-            return np.zeros_like(self.u_ND)
-        slack_ND = wide_slack(self.u_ND, self.worker_errors_ND)
-        slack_ND += self.traits.lost(2)
-        return message_tolerance(self.u_tolerance_ND, self.worker_errors_ND, self.traits.dtype) + slack_ND
+        """How far u_hat - delta' may be from s q; without rounding 0, unless another scale than the right one was sent.
+
+        Nothing is rounded where the inputs are dyadic and s is their scale: u - s q may be for any other s.
+        """
+        u_tolerance_ND = np.zeros_like(self.u_ND) if self.exact else self.u_tolerance_ND
+        slack_ND = wide_slack(self.u_ND, self.worker_errors_ND) + self.traits.lost(2)
+        slack_ND += message_tolerance(u_tolerance_ND, self.worker_errors_ND, self.traits.dtype)
+        if not self.exact:
+            return slack_ND
+        (low_NK, high_NK), (right_NK, _) = self._intervals_NK(slack_ND), self._worker_scales
+        other_NK = (low_NK <= high_NK) & ((right_NK < low_NK) | (right_NK > high_NK))
+        return np.where(self.worker_parts.spread(other_NK), slack_ND, 0.0)
 
     @cached_property
     def scale_intervals_NK(self) -> tuple[Floats, Floats]:
-        """The scales s_i that are consistent with every live element of a part: [low, high], empty if low > high.
+        """The scales s_i that are consistent with every live element of a part: [low, high], empty if low > high."""
+        return self._intervals_NK(self.message_tolerance_ND)
 
-        A scale is a number of the wire's format, so the ends are numbers of that format.
-        """
-        sizes_ND, slack_ND = np.abs(self.messages_ND), self.message_tolerance_ND
+    def _intervals_NK(self, slack_ND: Floats) -> tuple[Floats, Floats]:
+        """The same with these tolerances; a scale is a number of the wire's format, and so are the ends."""
+        sizes_ND = np.abs(self.messages_ND)
         low_NK = np.maximum(self.worker_parts.reduce(np.maximum, sizes_ND - slack_ND), 0.0)
         high_NK = self.worker_parts.reduce(np.minimum, sizes_ND + slack_ND)
         if self.traits.dtype == "float32":
@@ -206,8 +215,10 @@ class CompressionRound:
         """L1, at every element: output + all new errors = mean input + all old errors. Needs no reference."""
         arrived_D = self.output_D.astype(np.float64) + self.server_error_after_D
         expected_D = self.messages_ND.mean(axis=0) + self.server_error_D
-        tolerance_D = np.zeros_like(expected_D)
-        if not self.exact_at_server:
+        if self.exact_at_server:  # w - S Q needs no rounding for the right S, and may for the one that was sent
+            tolerance_D = sum_tolerance(expected_D, -self.output_D, expected_D - self.output_D, self.traits.dtype)
+            tolerance_D += np.where(tolerance_D > 0, wide_slack(expected_D, self.output_D, operations=2), 0.0)
+        else:
             tolerance_D = conservation_tolerance(
                 self.message_tolerance_ND,
                 self.messages_ND,
