@@ -206,7 +206,7 @@ class StepRelation(Transition):
             )
             for dtype in dtypes
         )
-        tolerance_ND += lost
+        tolerance_ND += lost * ((m_D != 0) | (g_ND != 0) | (e_ND != 0))
         live_D = b.variance_D > 0
         return CompressionRound(
             np.where(live_D, u_ND, 0.0),

@@ -23,6 +23,7 @@ from verification.search.cases import Call, OtherRun
 class Driver:
     """A class under test, its traits, and the calls that properties make; ``took``: the seconds of each.
 
+    ``advises``: whether findings name declarations with which there were none; to try them takes several times as long.
     ``apart``: this process was started for the class, which was loaded from its file.
     """
 
@@ -31,7 +32,7 @@ class Driver:
         self.name = under_test.__name__
         self.levels = levels(under_test)
         self.traits = Traits.of(under_test)
-        self.deadline = math.inf
+        self.deadline, self.advises = math.inf, True
         self.took: list[float] = []
 
     @property
@@ -43,6 +44,12 @@ class Driver:
         """The same class as if it declared these traits."""
         other = copy(self)
         other.traits = traits
+        return other
+
+    def advising(self, wanted: bool) -> Driver:
+        """The same with or without advice."""
+        other = copy(self)
+        other.advises = wanted
         return other
 
     @property
