@@ -244,7 +244,7 @@ def mutants(
 ) -> None:
     """Inject faults into a correct implementation, each under a condition, and show which of them the search finds.
 
-    A mutant is one of some 240 faults under one of some thousand triggers. A sample is searched, and the score has its
+    A mutant is one of some 300 faults under one of some thousand triggers. A sample is searched, and the score has its
     95 % interval. With --false-alarms, correct implementations are searched instead: nothing may be found there.
 
     A new fault is tried by its class: onebit mutants --only ZeroIsMinus. All of a file: --only signs --full.
