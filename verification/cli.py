@@ -94,8 +94,8 @@ def verify(
 
     Exit status 0: it holds. 1: something was found, or an expected failure holds. 2: the class can't be driven.
     3: nothing was found, but something was not checked: refused, cut by the time, or never judged, or the class ended
-    its own process. 130: stopped
-    by Ctrl-C, SIGINT or SIGTERM; what was found until then is printed and written.
+    its own process, or it has no such clause as was expected to fail. 130: stopped by Ctrl-C, SIGINT or SIGTERM; what
+    was found until then is printed and written.
     """
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import Progress  # noqa: PLC0415
@@ -110,6 +110,7 @@ def verify(
     with _stoppable() as finish:
         try:
             expected = load_expected_failures(expected_failures) if expected_failures else {}
+            expected = {name: reason for name, reason in expected.items() if not only or name in only}
             with Progress(console=console, transient=True) as bars:
                 bar = bars.add_task(f"{target}, {profile}", total=None)
                 outcome = search_isolated(
@@ -152,15 +153,18 @@ def _report(
         _print_verdict(console, verdict, expected)
     failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
     unexpected = [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
-    _print_causes(console, failed)
+    unchecked = set(expected) - {row["property"] for row in rows if row["outcome"] != "not checked"}
+    _print_causes(console, failed, len(result.causes))
     for row in unexpected:
         console.print(f"{row['property']} was expected to fail and holds: take it out of --expected-failures")
+    for name in sorted(unchecked):
+        console.print(f"{name} was expected to fail and was not checked", highlight=False, soft_wrap=True)
     _print_coverage(console, outcome.name, result, len(failed))
     if outcome.stopped:
         raise typer.Exit(STOPPED)
     if failed or unexpected:
         raise typer.Exit(1)
-    if result.of("not checked") or not outcome.whole:
+    if unchecked or result.of("not checked") or not outcome.whole:
         raise typer.Exit(NOT_CHECKED)
 
 
@@ -168,15 +172,15 @@ SHOWN = 3
 """So many causes are printed; ``--json`` writes all."""
 
 
-def _print_causes(console: Any, failed: list[dict[str, Any]]) -> None:
-    """Each cause once: the clauses that fail for it, and the program that shows it."""
+def _print_causes(console: Any, failed: list[dict[str, Any]], known: int) -> None:
+    """Each cause once: the clauses that fail for it, and the program that shows it; ``known`` ones have a number."""
     causes: dict[Any, list[dict[str, Any]]] = {}
     for row in failed:
         causes.setdefault(row["cause"] or row["property"], []).append(row)
-    shown = sorted(causes.values(), key=lambda rows: len(rows[0]["counterexample"]))[:SHOWN]
+    shown = sorted(causes.values(), key=lambda rows: (rows[0]["cause"] or 0, len(rows[0]["counterexample"])))[:SHOWN]
     for number, rows in enumerate(shown, start=1):
         names = ", ".join(row["property"] for row in rows)
-        about = f"\n[bold]cause {number} of {len(causes)}:[/bold] {names}"
+        about = f"\n[bold]cause {rows[0]['cause'] or number} of {max(known, len(causes))}:[/bold] {names}"
         console.print(about, highlight=False, soft_wrap=True)
         console.print(rows[0]["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
     if len(causes) > SHOWN:
@@ -240,7 +244,7 @@ def mutants(
 ) -> None:
     """Inject faults into a correct implementation, each under a condition, and show which of them the search finds.
 
-    A mutant is one of some 240 faults under one of some thousand triggers. A sample is searched, and the score has its
+    A mutant is one of some 300 faults under one of some thousand triggers. A sample is searched, and the score has its
     95 % interval. With --false-alarms, correct implementations are searched instead: nothing may be found there.
 
     A new fault is tried by its class: onebit mutants --only ZeroIsMinus. All of a file: --only signs --full.

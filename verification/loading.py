@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from verification.relation.finding import of_the_user, said
+from verification.raised import of_the_user, said
 from verification.search.clauses import CLAUSES
 
 

@@ -59,6 +59,7 @@ from verification.algorithms.base import Algorithm, Array, CommonHyper, Scale
 from verification.algorithms.one_bit_adam import Hyper, PublishedHyper, Snapshot
 from verification.algorithms.one_bit_lamb import LambHyper, LambSnapshot, PublishedLambHyper
 from verification.algorithms.zero_one_adam import PublishedZeroOneHyper, ZeroOneHyper, ZeroOneSnapshot
+from verification.raised import of_the_user, said
 
 __all__ = [
     "EXTENSIONS",
@@ -78,6 +79,7 @@ __all__ = [
     "Traits",
     "ZeroOneHyper",
     "ZeroOneSnapshot",
+    "attribute",
     "levels",
 ]
 
@@ -141,7 +143,7 @@ class Traits:
         Raises:
             ValueError: one of them has a value that is not allowed; the message is one sentence.
         """
-        values = {name: getattr(under_test, name, default) for name, default in vars(cls()).items()}
+        values = {name: attribute(under_test, name, default) for name, default in vars(cls()).items()}
         for name, choices in CHOICES.items():
             if not any(values[name] is choice or values[name] == choice for choice in choices):
                 raise ValueError(f"{under_test.__name__}.{name} must be one of {choices}, got {values[name]!r}")
@@ -205,6 +207,21 @@ class Traits:
         """The blocks [C13] of a chunk, counted from its start; the chunk itself where there are none."""
         b = scale_block or max(1, chunk.stop - chunk.start)
         return [slice(start, min(start + b, chunk.stop)) for start in range(chunk.start, chunk.stop, b)]
+
+
+def attribute(under_test: type, name: str, default: Any = None) -> Any:
+    """A class attribute; ``default`` where there is none.
+
+    Raises:
+        ValueError: the class, which may have any metaclass, raises something else; one sentence.
+    """
+    try:
+        return getattr(under_test, name, default)
+    except BaseException as error:
+        if of_the_user(error):
+            raise
+        text = f"{under_test.__name__}.{name} raised {type(error).__name__}: {said(error)}"
+        raise ValueError(text) from None
 
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -295,8 +312,8 @@ def levels(under_test: type) -> tuple[str, ...]:
     Raises:
         ValueError: neither, or an optimizer with a method missing; the message says which.
     """
-    found = ["collective"] if callable(getattr(under_test, "allreduce", None)) else []
-    has = {name: callable(getattr(under_test, name, None)) for name in ("start", "step", "snapshot")}
+    found = ["collective"] if callable(attribute(under_test, "allreduce")) else []
+    has = {name: callable(attribute(under_test, name)) for name in ("start", "step", "snapshot")}
     if all(has.values()):
         found.append("optimizer")
     elif any(has.values()):

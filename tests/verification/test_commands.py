@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -81,6 +82,71 @@ def test_expected_failures_must_fail(file, tmp_path):
     assert call(verify, f"{file}:NoCompression", clause="collective.one_bit", expected_failures=expected) == 0
     expected.write_text("collective.conservation\n")
     assert call(verify, f"{file}:NoCompression", clause="collective.conservation", expected_failures=expected) == 1
+
+
+def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, monkeypatch, brief):
+    """Another level's clause, and one that is left out; --clause leaves the others alone."""
+    expected = tmp_path / "expected.txt"
+    expected.write_text(
+        "optimizer.resume\ncollective.wire_bytes  # later\ncollective.one_bit\ncollective.server_scale\n"
+    )
+    assert call(verify, f"{file}:NoCompression", clause="collective.one_bit", expected_failures=expected) == 0
+    capsys.readouterr()
+    call(verify, f"{file}:NoCompression", expected_failures=expected)
+    told = [line for line in capsys.readouterr().out.splitlines() if "was expected to fail" in line]
+    assert told == [
+        f"{name} was expected to fail and was not checked" for name in ("collective.wire_bytes", "optimizer.resume")
+    ]
+    file.write_text(
+        "from verification.adapters.reference import ReferenceCollective\n"
+        "class Mine(ReferenceCollective):\n    bytes_per_worker = None\n"
+    )
+    expected.write_text("collective.wire_bytes\n")
+    monkeypatch.setitem(PROFILES, "quick", replace(brief, arrays=3))
+    assert call(verify, f"{file}:Mine") == 0
+    assert call(verify, f"{file}:Mine", expected_failures=expected) == 3
+
+
+def test_causes_have_the_numbers_of_the_report(tmp_path, quick, capsys):
+    path, out = tmp_path / "two.py", tmp_path / "out.json"
+    path.write_text(TWO_FAULTS)
+    assert call(verify, f"{path}:Two", json=out) == 1
+    report = json.loads(out.read_text())
+    printed = re.findall(r"cause (\d+) of (\d+): (.*)", capsys.readouterr().out)
+    assert [int(number) for number, _, _ in printed] == list(range(1, len(printed) + 1))
+    assert {int(of) for _, of, _ in printed} == {len(report["causes"])}
+    for number, _, names in printed:
+        assert names.split(", ") == [row["property"] for row in report["properties"] if row["cause"] == int(number)]
+        assert set(names.split(", ")) == set(report["causes"][int(number) - 1]["clauses"])
+
+
+TWO_FAULTS = """
+import numpy as np
+from verification.mutants.base_collective import BaseCollective
+class Two(BaseCollective):
+    def allreduce(self, buffers_ND, *others):
+        found = super().allreduce(buffers_ND, *others)
+        buffers_ND[0, 0] = 0
+        return found
+    def worker_scale(self, u_D, live_D):
+        return super().worker_scale(u_D, live_D) * np.float32(1.01 if u_D.size > 200 else 1)
+"""
+
+
+def test_a_trait_that_raises_is_one_sentence(tmp_path):
+    path = tmp_path / "meta.py"
+    path.write_text(
+        "class Meta(type):\n"
+        "    @property\n"
+        "    def {name}(cls):\n"
+        "        raise ZeroDivisionError('trait\\nof two lines')\n"
+        "class H(metaclass=Meta):\n    def start(self): pass\n    def step(self): pass\n    def snapshot(self): pass\n"
+    )
+    text = path.read_text()
+    for name in ("workers", "allreduce", "load"):
+        path.write_text(text.format(name=name))
+        with pytest.raises(typer.BadParameter, match=rf"^H\.{name} raised ZeroDivisionError: trait$"):
+            call(verify, f"{path}:H")
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ import pytest
 
 from onebit_files import counted
 from verification.adapters.reference import ReferenceCollective, ReferenceCollectiveL1, ReferenceOptimizer
+from verification.independent.collectives import Vectorised
 from verification.independent.optimizers import Eager
 from verification.loading import load_class
-from verification.mutants import signs
+from verification.mutants import scale, signs
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.protocol import Hyper, Traits
 from verification.report import coverage_lines
@@ -24,6 +25,7 @@ from verification.search.driver import Driver
 from verification.search.plan import Plan, Profile
 from verification.search.program import programs
 from verification.search.runs import check, findings
+from verification.search.search import search
 from verification.search.simplify import simplest
 from verification.search.verdicts import Coverage
 
@@ -124,6 +126,41 @@ def test_what_was_not_declared_is_named():
     assert told
     assert all(both in text for text in told.values())
     assert findings(type("Declared", (OneServer,), {"scale": "l1", "server_chunks": 1}), two) == []
+
+
+class Words(Vectorised):
+    """Chunks of whole words."""
+
+    def __init__(self):
+        self.chunk_multiple = 32
+
+
+class Flushes(Vectorised):
+    """Subnormal numbers are 0."""
+
+    def allreduce(self, *arrays):
+        def flushed(array):
+            return np.where(np.abs(array) < np.finfo(np.float32).tiny, np.float32(0), array)
+
+        return tuple(flushed(array) for array in super().allreduce(*map(flushed, arrays)))
+
+
+@pytest.mark.parametrize(
+    ("under_test", "hint"),
+    [
+        (Words, "; chunk_multiple = 32 explains it: declare it, if it is meant"),
+        (Flushes, "; flushes_subnormals = True explains it: declare it, if it is meant"),
+        (scale.GuardedScale, ""),
+        (signs.ZeroIsMinus, ""),
+        (signs.ServerZeroIsMinus, ""),
+    ],
+)
+def test_a_declaration_is_named_if_all_findings_vanish_with_it(under_test, hint, brief):
+    failed = search(Driver(under_test), profile=brief).of("fails")
+    assert failed
+    for verdict in failed:
+        text = verdict.findings[0].message
+        assert text.endswith(hint) if hint else "explain" not in text
 
 
 def test_a_fault_that_no_declaration_explains_gets_no_advice():

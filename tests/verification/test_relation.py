@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 
 import reference
+from verification.mutants.base_collective import BaseCollective
 from verification.mutants.base_optimizer import BaseOptimizer
+from verification.mutants.conditional import conditional
+from verification.mutants.triggers import ALWAYS
 from verification.protocol import Hyper, Traits
 from verification.relation.collective import collective_round
 from verification.relation.compression import CLAUSES
+from verification.relation.movement import Known, moved
 from verification.relation.step import CLAUSES as STEP_CLAUSES
 from verification.relation.step import StepRelation
 from verification.relation.transition import same_bits
 from verification.search.cases import OptimizerCase
 from verification.search.clauses import CLAUSES as TABLE
+from verification.search.collective_space import exact_case
 from verification.search.driver import Driver
 from verification.search.dyadic import exact_round, exact_run
 from verification.search.runs import check, follow
@@ -112,6 +117,50 @@ def test_exact_runs_hold_with_zero_tolerance_and_contain_ties():
         last = list(follow(Driver(BaseOptimizer), case, ()))[-1]
         ties += np.count_nonzero(last.after.worker_errors_ND == -np.abs(last.after.momentum_D))
     assert ties > 0
+
+
+@pytest.mark.parametrize("level", ["collective", "optimizer"])
+@pytest.mark.parametrize("name", ["worker_scale", "server_scale"])
+def test_a_wrong_scale_alone_is_no_other_crime(name, level):
+    """In a run without rounding u - s q and w - S Q round where s or S is another: L1 holds to that, and no further."""
+
+    def scaled(self, *arguments):
+        return np.float32(getattr(BaseCollective, name)(self, *arguments) * np.float32(0.7))
+
+    class Other(BaseCollective):
+        pass
+
+    class Lossy(Other):
+        def worker_error(self, u_D, s, signs_D, i):
+            return np.nextafter(super().worker_error(u_D, s, signs_D, i), np.float32(9))
+
+        def server_error(self, w_C, S, Q_C, j):
+            return np.nextafter(super().server_error(w_C, S, Q_C, j), np.float32(9)) + np.float32(1e-6)
+
+    setattr(Other, name, scaled)
+    for kind, expected in ((Other, {name}), (Lossy, {"conservation"})):
+        under_test, found = conditional(kind, ALWAYS, level), set[str]()
+        for seed in range(12):
+            hyper = Hyper(beta1=0.5, freeze_step=1, scale=("l1", "l2")[seed % 2])
+            case = exact_case(L2, seed) if level == "collective" else exact_run(Traits(), 4, hyper, seed)
+            found |= {one.clause for one in check(Driver(under_test), case, set())}
+        assert found == expected if kind is Other else found > expected
+
+
+def test_a_step_that_may_overflow_is_not_judged():
+    """Received numbers that are too large for P m-bar are a consequence; those below are judged as ever."""
+    relation = transitions()[-1]
+    for size, clauses in ((3e38, set()), (1e25, {"apply"})):
+        m_D = np.sign(relation.after.momentum_D) * np.float32(size)
+        after = replace(relation.after, momentum_D=m_D, params_ND=relation.after.params_ND * np.float32(np.inf))
+        judged = set[str]()
+        found = {one.clause for one in replace(relation, after=after).findings(judged)}
+        assert found & {"apply"} == judged & {"apply"} == clauses
+
+
+@pytest.mark.parametrize(("along", "known"), [(3e30, True), (3e38, False)])
+def test_a_movement_that_may_overflow_is_not_known(along, known):
+    assert np.isfinite(moved(1.0, [Known(along)], Known(1e3), Traits()).tolerance) == known
 
 
 def test_same_bits_tells_zeros_apart():

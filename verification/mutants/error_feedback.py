@@ -90,6 +90,13 @@ class WorkerErrorClipped(BaseCollective):
         return np.clip(u_D - s * signs_D, -2 * s, 2 * s)
 
 
+class WorkerErrorClippedAtFortyScales(BaseCollective):
+    """The worker error is clipped to forty times the scale: never, but for a spike among many elements."""
+
+    def worker_error(self, u_D, s, signs_D, i):
+        return np.clip(u_D - s * signs_D, -40 * s, 40 * s)
+
+
 class ServerErrorOverN(BaseCollective):
     """The server error is divided by the number of workers together with the messages."""
 

@@ -9,6 +9,9 @@ from typing import Any
 
 from verification.protocol import Scale, Traits
 
+Declares = tuple[tuple[str, Any], ...]
+"""Attribute and value of each declaration."""
+
 
 @dataclass(frozen=True)
 class Hint:
@@ -20,11 +23,17 @@ class Hint:
     """
 
     text: str
-    declares: tuple[tuple[str, Any], ...]
+    declares: Declares
 
     def of(self, traits: Traits) -> Traits:
         """The traits of the class if it declared this."""
         return replace(traits, **dict(self.declares))
+
+
+Hints = tuple[Hint, ...]
+
+MULTIPLES = (1, 16, 32, 64, 128, 256, 512, 1024)
+"""Lengths of chunks that are not the specification's: single elements, words and blocks of threads."""
 
 
 def arithmetic(name: str, value: str, what: str) -> Hint:
@@ -32,22 +41,38 @@ def arithmetic(name: str, value: str, what: str) -> Hint:
     return Hint(f'{name} = "{value}" explains it: declare that {what}', ((name, value),))
 
 
-def advice(scale: Scale, traits: Traits, holds: Callable[[Scale, Traits], bool]) -> tuple[Hint, ...]:
-    """The fewest declarations of the compression with which the round ``holds``; () if there are none."""
-    for other, chunks in unsaid(scale, traits):
-        if holds(other, replace(traits, server_chunks=chunks)):
-            declares = [("scale", other)] * (other != scale)
-            declares += [("server_chunks", chunks)] * (chunks != traits.server_chunks)
-            said = " and ".join(f"{name} = {json.dumps(value)}" for name, value in declares)
-            verb, what = ("explain", "them, if they are") if len(declares) > 1 else ("explains", "it, if it is")
-            return (Hint(f"{said} {verb} it: declare {what} meant", tuple(declares)),)
-    return ()
+def advice(scale: Scale, traits: Traits, holds: Callable[[Scale, Traits], bool], shape: tuple[int, ...]) -> Hints:
+    """The fewest declarations with which a round of ``shape`` (N, D) ``holds``; of multiples, all that explain it."""
+
+    def explains(declares: Declares) -> bool:
+        values = dict(declares)
+        return holds(values.pop("scale", scale), replace(traits, **values))
+
+    first = next(filter(explains, unsaid(scale, traits)), None)
+    found = [first] if first else filter(explains, other_multiples(traits, shape))
+    return tuple(Hint(_text(declares), declares) for declares in found)
 
 
-def unsaid(scale: Scale, traits: Traits) -> Iterator[tuple[Scale, int | None]]:
-    """Other scales and numbers of server chunks, the fewest changes first."""
-    other: Scale = "l1" if scale == "l2" else "l2"
-    yield other, traits.server_chunks
+def _text(declares: Declares) -> str:
+    said = " and ".join(f"{name} = {json.dumps(one) if isinstance(one, str) else one}" for name, one in declares)
+    verb, what = ("explain", "them, if they are") if len(declares) > 1 else ("explains", "it, if it is")
+    return f"{said} {verb} it: declare {what} meant"
+
+
+def unsaid(scale: Scale, traits: Traits) -> Iterator[Declares]:
+    """Other scales, one server, and hardware that takes subnormal numbers for 0, the fewest changes first."""
+    other, one = ("scale", "l1" if scale == "l2" else "l2"), ("server_chunks", 1)
+    yield (other,)
     if traits.server_chunks is None:
-        yield scale, 1
-        yield other, 1
+        yield (one,)
+        yield other, one
+    if not traits.flushes_subnormals:
+        yield (("flushes_subnormals", True),)
+
+
+def other_multiples(traits: Traits, shape: tuple[int, ...]) -> Iterator[Declares]:
+    """Each multiple that makes other chunks of D elements on N workers."""
+    n, dim = shape
+    for multiple in MULTIPLES:
+        if replace(traits, chunk_multiple=multiple).chunks(dim, n) != traits.chunks(dim, n):
+            yield (("chunk_multiple", multiple),)

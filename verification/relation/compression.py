@@ -28,6 +28,7 @@ from verification.relation.tolerances import (
     conservation_tolerance,
     message_tolerance,
     scale_of,
+    sum_tolerance,
     wide_slack,
 )
 
@@ -106,19 +107,25 @@ class CompressionRound:
 
     @cached_property
     def message_tolerance_ND(self) -> Floats:
-        if self.exact:
-            return np.zeros_like(self.u_ND)
+        """How far u_hat - delta' may be from s q; on dyadic inputs 0, unless s is another scale than the right one."""
+        u_tolerance_ND = np.zeros_like(self.u_ND) if self.exact else self.u_tolerance_ND
         slack_ND = wide_slack(self.u_ND, self.worker_errors_ND)
-        slack_ND += self.traits.lost(2)
-        return message_tolerance(self.u_tolerance_ND, self.worker_errors_ND, self.traits.dtype) + slack_ND
+        slack_ND += self.traits.lost(2) * self.u_ND.any(axis=1, keepdims=True)  # of zeros alone nothing is lost
+        slack_ND += message_tolerance(u_tolerance_ND, self.worker_errors_ND, self.traits.dtype)
+        if not self.exact:
+            return slack_ND
+        (low_NK, high_NK), (right_NK, _) = self._intervals_NK(slack_ND), self._worker_scales
+        other_NK = (low_NK <= high_NK) & ((right_NK < low_NK) | (right_NK > high_NK))
+        return np.where(self.worker_parts.spread(other_NK), slack_ND, 0.0)
 
     @cached_property
     def scale_intervals_NK(self) -> tuple[Floats, Floats]:
-        """The scales s_i that are consistent with every live element of a part: [low, high], empty if low > high.
+        """The scales s_i that are consistent with every live element of a part: [low, high], empty if low > high."""
+        return self._intervals_NK(self.message_tolerance_ND)
 
-        A scale is a number of the wire's format, so the ends are numbers of that format.
-        """
-        sizes_ND, slack_ND = np.abs(self.messages_ND), self.message_tolerance_ND
+    def _intervals_NK(self, slack_ND: Floats) -> tuple[Floats, Floats]:
+        """The same with these tolerances; a scale is a number of the wire's format, and so are the ends."""
+        sizes_ND = np.abs(self.messages_ND)
         low_NK = np.maximum(self.worker_parts.reduce(np.maximum, sizes_ND - slack_ND), 0.0)
         high_NK = self.worker_parts.reduce(np.minimum, sizes_ND + slack_ND)
         if self.traits.dtype == "float32":
@@ -153,13 +160,19 @@ class CompressionRound:
             for dtype in (self.traits.dtype, "float64")
         )
         unknown_D = np.where(self.bit_known_ND, 0.0, high_ND).mean(axis=0)
-        return w_D, tolerance_D + unknown_D + self.traits.lost(2 * len(q_ND) + 4)
+        some_D = high_ND.any(axis=0) | (self.server_error_D != 0)
+        return w_D, tolerance_D + unknown_D + self.traits.lost(2 * len(q_ND) + 4) * some_D
 
-    def findings(self, judged: set[str] | None = None) -> list[Finding]:
+    def findings(self, judged: set[str] | None = None, *, advises: bool = True) -> list[Finding]:
         """What does not hold; ``judged`` collects the clauses that had something to say."""
         found = judge(self, CLAUSES, set() if judged is None else judged)
-        holds = lambda scale, traits: not judge(replace(self, scale=scale, traits=traits), CLAUSES, set())  # noqa: E731
-        told = advice(self.scale, self.traits, holds) if found else ()
+
+        def holds(scale: Scale, traits: Traits) -> bool:
+            tolerance_ND = self.u_tolerance_ND + (traits.lost(3) - self.traits.lost(3)) * (self.u_ND != 0)  # of a sum
+            other = replace(self, scale=scale, traits=traits, u_tolerance_ND=tolerance_ND)
+            return not judge(other, CLAUSES, set())
+
+        told = advice(self.scale, self.traits, holds, self.u_ND.shape) if found and advises else ()
         outputs = (self.output_D, self.worker_errors_ND, self.server_error_after_D)
         return list(explained(found, dict(zip(self.names, outputs, strict=True)), told))
 
@@ -206,8 +219,10 @@ class CompressionRound:
         """L1, at every element: output + all new errors = mean input + all old errors. Needs no reference."""
         arrived_D = self.output_D.astype(np.float64) + self.server_error_after_D
         expected_D = self.messages_ND.mean(axis=0) + self.server_error_D
-        tolerance_D = np.zeros_like(expected_D)
-        if not self.exact_at_server:
+        if self.exact_at_server:  # w - S Q needs no rounding for the right S, and may for the one that was sent
+            tolerance_D = sum_tolerance(expected_D, -self.output_D, expected_D - self.output_D, self.traits.dtype)
+            tolerance_D += np.where(tolerance_D > 0, wide_slack(expected_D, self.output_D, operations=2), 0.0)
+        else:
             tolerance_D = conservation_tolerance(
                 self.message_tolerance_ND,
                 self.messages_ND,
@@ -376,14 +391,9 @@ class CompressionRound:
         """Exact scales of the parts (..., K), and their tolerances, which are 0 if ``exact``."""
         exact_XK, tolerance_XK = (np.zeros((*u_XD.shape[:-1], len(parts.slices))) for _ in range(2))
         for which, elements_KL in parts.by_length():
-            exact_XK[..., which], tolerance_XK[..., which] = self._scale_of(
-                u_XD[..., elements_KL], tolerance_XD[..., elements_KL], exact=exact
-            )
+            u, tolerance = u_XD[..., elements_KL], tolerance_XD[..., elements_KL]
+            if exact:
+                exact_XK[..., which] = np.abs(u).mean(axis=-1) if self.scale == "l1" else np.sqrt((u**2).mean(axis=-1))
+            else:
+                exact_XK[..., which], tolerance_XK[..., which] = scale_of(u, tolerance, self.scale, self.traits)
         return exact_XK, tolerance_XK
-
-    def _scale_of(self, u: Floats, u_tolerance: Floats, *, exact: bool) -> tuple[Floats, Floats]:
-        """The scale over the last axis and its tolerance."""
-        if exact:
-            scale = np.abs(u).mean(axis=-1) if self.scale == "l1" else np.sqrt((u**2).mean(axis=-1))
-            return scale, np.zeros_like(scale)
-        return scale_of(u, u_tolerance, self.scale, self.traits)

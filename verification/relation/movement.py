@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from theory import rounding
 from theory.rounding.formats import scalar_error
 from verification.protocol import Traits
+from verification.relation.tolerances import fits
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +82,7 @@ def moved(
     ``scaled`` or by the rate. x takes part in two subtractions, and as x (1 - c) in two roundings more: gamma_4.
     With x kept as p - w, w at most abs(p - x)/(1 - u), the old x was read off by one rounding, w grows by an addition
     of each term, and is read off by another: gamma_4 of x and of p - x covers it, and gamma_3 of the terms.
+    Nothing is known where the product with the rate, or the sum, may overflow.
     """
     total = sum(term.value for term in terms)
     reach = sum(term.reach for term in terms)
@@ -90,6 +92,7 @@ def moved(
         tolerance = tolerance + rounding.gamma(4 + 3, dtype) * (rate.reach * reach)
     some = (reach > 0) & (rate.reach > 0)
     tolerance = tolerance + some * 2 * len(terms) * spill(traits) * (1 + rate.reach + scaled)
+    tolerance = np.where(fits(traits.dtype, reach, rate.reach, beside=np.abs(x) + 2 * beside), tolerance, np.inf)
     return Known(x - rate.value * total, tolerance)
 
 

@@ -15,7 +15,7 @@ from verification.relation.compression import CLAUSES as ROUND_CLAUSES
 from verification.relation.compression import CompressionRound
 from verification.relation.finding import Finding, NotJudged, judge
 from verification.relation.preconditioner import Preconditioner, update_step_tolerance
-from verification.relation.tolerances import combined, floor_bounds
+from verification.relation.tolerances import combined, fits, floor_bounds
 from verification.relation.transition import Floats, Transition, differs
 
 ALWAYS = ("count", "replicas")
@@ -206,7 +206,7 @@ class StepRelation(Transition):
             )
             for dtype in dtypes
         )
-        tolerance_ND += lost
+        tolerance_ND += lost * ((m_D != 0) | (g_ND != 0) | (e_ND != 0))
         live_D = b.variance_D > 0
         return CompressionRound(
             np.where(live_D, u_ND, 0.0),
@@ -226,7 +226,8 @@ class StepRelation(Transition):
     def apply(self) -> Iterator[Finding]:
         """x <- x - gamma (P m-bar + lambda x) with the m-bar that was received and the frozen P.
 
-        In the update form x <- x - gamma (y-bar + lambda x): P is in y-bar already [C12].
+        In the update form x <- x - gamma (y-bar + lambda x): P is in y-bar already [C12]. Where a product of these may
+        overflow, as after an m-bar that is wrong, nothing is asked.
         """
         h, live_D = self.hyper, self.round.live_D
         x_D, m_D = (a.astype(np.float64) for a in (self.before.params_ND[0], self.after.momentum_D))
@@ -244,7 +245,10 @@ class StepRelation(Transition):
             tolerance_D = self.preconditioner.step_tolerance(x_D, m_D, **step)
         expected_D = x_D - h.lr * (size_D * m_D / b1 + h.weight_decay * x_D)
         tolerance_D = tolerance_D + self.flushed_step(h.lr, size_D, b1) * self.traits.flushes_subnormals
-        live = np.flatnonzero(live_D)
+        beside_D = x_D * max(1.0, h.lr) * max(1.0, h.weight_decay)
+        live = np.flatnonzero(live_D & fits(self.traits.dtype, m_D, 1 / b1, size_D, h.lr, beside=beside_D))
+        if live_D.any() and not live.size:
+            raise NotJudged
         got_D = self.after.params_ND[0]
         yield from differs("L2", "apply", "params_ND", got_D[live], expected_D[live], tolerance_D[live], live)
 

@@ -24,6 +24,17 @@ gamma_{2^15} = 2^-9. Otherwise float32 may stop growing, and no bound holds at a
 """
 
 
+def fits(dtype: str, *factors: Any, beside: Any = 0.0) -> Any:
+    """Where no product of some of these numbers, in any order, overflows ``dtype``, nor with ``beside`` added to it.
+
+    The bounds of a rounding hold there alone. 2^-7 is more than what roundings add.
+    """
+    reach = 1.0 + 2.0**-7
+    for factor in factors:
+        reach = reach * np.maximum(np.abs(factor), 1.0)
+    return reach + np.abs(beside) <= float(np.finfo(dtype).max)
+
+
 def reduction_depth(length: int) -> int:
     """The most additions that one term of a sum of ``length`` terms may go through."""
     return rounding.tree_depth(length, LONGEST_SEQUENCE)

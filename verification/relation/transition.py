@@ -61,11 +61,11 @@ class Transition(ABC):
     def finite(self) -> bool:
         return bool(np.isfinite(self.grads_ND).all())
 
-    def findings(self, judged: set[str] | None = None) -> list[Finding]:
+    def findings(self, judged: set[str] | None = None, *, advises: bool = True) -> list[Finding]:
         """What does not hold; each names the step. ``judged`` collects the clauses that had something to say."""
         found = self._found(set() if judged is None else judged)
         arrays = {f"after.{name}": getattr(self.after, name) for name in array_names(self.after)}
-        said = explained(found, arrays, self._advice() if found else ())
+        said = explained(found, arrays, self._advice() if found and advises else ())
         return [replace(one, message=f"step {self.t}: {one.message}") for one in said]
 
     def _found(self, judged: set[str]) -> list[Finding]:
@@ -93,7 +93,7 @@ class Transition(ABC):
             other: Self = replace(self, traits=hint.of(self.traits))
             if other.traits != self.traits and not other._found(set()):
                 hints.append(hint)
-        return (*hints, *advice(self.hyper.scale, self.traits, self._holds))
+        return (*hints, *advice(self.hyper.scale, self.traits, self._holds, self.grads_ND.shape))
 
     def _holds(self, scale: Scale, traits: Traits) -> bool:
         """Whether nothing is found with another scale and other chunks."""

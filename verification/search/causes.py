@@ -169,11 +169,11 @@ class Causes:
         here = [one for one in found if (one.place, one.event) == (first.place, first.event)]
         return case, list({one.clause: one for one in reversed(here)}.values())[::-1], judged
 
-    def check(self, case: Case, judged: set[str]) -> list[Finding]:
+    def check(self, case: Case, judged: set[str], driver: Driver | None = None) -> list[Finding]:
         """What is found in a case; nothing where it is refused, or the time is over."""
         try:
             with np.errstate(all="ignore"):
-                return list(check(self.driver, case, judged))
+                return list(check(driver or self.driver, case, judged))
         except (Unsupported, OutOfTime):
             return []
 
@@ -186,7 +186,7 @@ class Causes:
     def hint(self, clause: str, case: Case) -> Hint | None:
         """A declaration with which a clause fails neither in ``case`` nor in others in which it does without it."""
         failing, tried, name = self.failing.get(clause), set[Hint](), clause.partition(".")[2]
-        wanted = [hint for one in self.check(case, set()) if one.clause == name for hint in one.hints]
+        wanted = self.hints(case, name)
         cases = [case, *(make() for make in (failing.again if failing and wanted else ()))]
         while wanted and self.driver.left > 0:
             hint = wanted.pop(0)
@@ -196,8 +196,13 @@ class Causes:
             wrong = next((one for one in cases if self.fails_declaring(hint, one, name)), None)
             if wrong is None:
                 return hint
-            wanted += [more for one in self.check(wrong, set()) if one.clause == name for more in one.hints]
+            wanted += self.hints(wrong, name)
         return None
+
+    def hints(self, case: Case, name: str) -> list[Hint]:
+        """The declarations with which nothing is found in some step of a case where this clause fails."""
+        found = self.check(case, set(), self.driver.advising(True))
+        return [hint for one in found if one.clause == name for hint in one.hints]
 
     def fails_declaring(self, hint: Hint, case: Case, name: str) -> bool:
         """Whether a clause fails in a case for the class with a declaration, or that can't be said."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from verification.protocol import Traits
+from verification.protocol import Traits, attribute
 from verification.search.covering import Row
 from verification.search.driver import Driver
 
@@ -70,7 +70,7 @@ class Clause:
     def left_out(self, driver: Driver) -> str:
         """Why this class has no such clause; empty if it has."""
         traits: Traits = driver.traits
-        if missing := [name for name in self.needs if not callable(getattr(driver.under_test, name, None))]:
+        if missing := [name for name in self.needs if not callable(attribute(driver.under_test, name))]:
             return f"{driver.name} has no {' and no '.join(f'{name}()' for name in missing)}"
         if self.stage and not traits.compresses:
             return f"{driver.name} declares compresses = False"

@@ -14,6 +14,7 @@ from verification.search.covering import Row, Rule, Space, excluded_by
 from verification.search.dyadic import exact_round, exact_sizes
 from verification.search.optimizer_space import (
     EDGE_RULES,
+    NO_MEANING,
     TOO_LONG,
     allowed_edges,
     allowed_layouts,
@@ -24,7 +25,10 @@ from verification.search.optimizer_space import (
     worker_levels,
     workers,
 )
-from verification.search.palettes import PALETTES, absorbing, factors, magnitudes
+from verification.search.palettes import ALIKE, PALETTES, absorbing, factors, gaussian, magnitudes, one_spike
+
+BUFFERS = {**PALETTES, "one spike": one_spike, **dict.fromkeys(ALIKE, gaussian)}
+"""What the numbers of a call look like."""
 
 
 def collective_space(traits: Traits) -> Space:
@@ -35,7 +39,7 @@ def collective_space(traits: Traits) -> Space:
         "edge": allowed_edges(traits),
         "calls": ((1, 1), (2, 4), (11, 13)),
         "sizes": ("one", "several"),
-        "buffers": tuple(PALETTES),
+        "buffers": tuple(BUFFERS),
         "magnitude": magnitudes(flushes=traits.flushes_subnormals),
         "residual": ("yes", "none", "cancels", *(("the server's alone",) if traits.has_server_error else ())),
         "layout": allowed_layouts(traits),
@@ -58,7 +62,8 @@ EXCLUDED: tuple[Rule, ...] = (
         lambda factor: factor != 1,
         "products would overflow, or be subnormal",
     ),
-    ("calls", lambda calls: calls[1] == 1, "sizes", partial(operator.eq, "several"), "there is no such case"),
+    ("calls", lambda calls: calls[1] == 1, "sizes", partial(operator.eq, "several"), NO_MEANING),
+    ("workers", partial(operator.eq, (1, 1)), "buffers", lambda buffers: buffers in ALIKE, NO_MEANING),
 )
 
 
@@ -78,7 +83,7 @@ def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> Colle
 
 def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Generator) -> Call:
     """(buffers, worker errors, server error); without residuals, the first compressed step of a run."""
-    palette, residual = PALETTES[row["buffers"]], row["residual"] != "none"
+    palette, residual = BUFFERS[row["buffers"]], row["residual"] != "none"
     times = factors(row["magnitude"], rng, (*shape[:-1], shape[-1]))
     arrays = [palette(rng, shape) * times, palette(rng, shape) * times * residual, palette(rng, shape)[-1] * residual]
     if row["magnitude"] != "mixed":
@@ -89,6 +94,8 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
         arrays[1] = np.where(rng.random(shape) < 0.3, -arrays[0], arrays[1])
         negative_ND = rng.random(shape) < 0.1
         arrays[:2] = (np.where(negative_ND, -0.0, array) for array in arrays[:2])
+    if row["buffers"] in ALIKE:
+        arrays[:2] = ALIKE[row["buffers"]](rng, *arrays[:2])
     if row["residual"] == "the server's alone":  # w is the old error, whatever the arithmetic: 0 is a tie
         arrays = [np.zeros(shape), np.zeros(shape), np.where(rng.random(shape[1]) < 0.5, arrays[2], 0.0)]
     if not traits.has_server_error:

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from verification.algorithms.base import array_names
-from verification.protocol import Array, CommonHyper, Traits, levels
-from verification.relation.finding import Misbehaved, OutOfTime, Unsupported, of_the_user, said
+from verification.protocol import Array, CommonHyper, Traits, attribute, levels
+from verification.raised import of_the_user, said
+from verification.relation.finding import Misbehaved, OutOfTime, Unsupported
 from verification.search.cases import Call, OtherRun
 
 
 class Driver:
     """A class under test, its traits, and the calls that properties make; ``took``: the seconds of each.
 
+    ``advises``: whether findings name declarations with which there were none; to try them takes several times as long.
     ``apart``: this process was started for the class, which was loaded from its file.
     """
 
@@ -30,7 +32,7 @@ class Driver:
         self.name = under_test.__name__
         self.levels = levels(under_test)
         self.traits = Traits.of(under_test)
-        self.deadline = math.inf
+        self.deadline, self.advises = math.inf, True
         self.took: list[float] = []
 
     @property
@@ -44,6 +46,12 @@ class Driver:
         other.traits = traits
         return other
 
+    def advising(self, wanted: bool) -> Driver:
+        """The same with or without advice."""
+        other = copy(self)
+        other.advises = wanted
+        return other
+
     @property
     def source(self) -> str:
         """The file that the class is in."""
@@ -55,7 +63,7 @@ class Driver:
     @property
     def can_save(self) -> bool:
         """Whether it has both save() and load()."""
-        return all(callable(getattr(self.under_test, name, None)) for name in ("save", "load"))
+        return all(callable(attribute(self.under_test, name)) for name in ("save", "load"))
 
     def new(self) -> Any:
         """A new instance."""

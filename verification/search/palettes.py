@@ -50,6 +50,13 @@ def constant(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return np.broadcast_to(one, shape).copy()
 
 
+def one_spike(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """One element of a worker far above the rest: nearly sqrt(D) times the l2 scale."""
+    values = rng.standard_normal(shape) * 2.0**-12
+    np.put_along_axis(values, rng.integers(shape[-1], size=(*shape[:-1], 1)), rng.choice([-1.0, 1.0]), axis=-1)
+    return values
+
+
 PALETTES: dict[str, Palette] = {
     "gaussian": gaussian,
     "integers": integers,
@@ -59,6 +66,24 @@ PALETTES: dict[str, Palette] = {
     "one idle worker": one_idle_worker,
     "constant": constant,
 }
+
+
+def all_but_signs(rng: np.random.Generator, *arrays_ND: Floats) -> list[Floats]:
+    """Each worker is the last one with signs of its own: all scales are equal, whatever the arithmetic."""
+    signs_ND = rng.choice([-1.0, 1.0], arrays_ND[0].shape)
+    return [signs_ND * array_ND[-1] for array_ND in arrays_ND]
+
+
+def two_agree(rng: np.random.Generator, *arrays_ND: Floats) -> list[Floats]:
+    """Two workers, any, have the same numbers."""
+    same = np.arange(len(arrays_ND[0]))
+    one, other = rng.permutation(same)[[0, -1]]
+    same[one] = other
+    return [array_ND[same] for array_ND in arrays_ND]
+
+
+ALIKE = {"equal scales": all_but_signs, "two workers agree": two_agree}
+"""Of buffers and worker errors (N, D), those in which workers are alike."""
 
 
 def factors(magnitude: str, rng: np.random.Generator, shape: tuple[int, ...], huge: float = 1e30) -> Floats:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from verification.relation.finding import Finding, of_the_user
+from verification.raised import of_the_user
+from verification.relation.finding import Finding
 from verification.search.cases import Case, CollectiveCase, OptimizerCase, OtherRun, kind, workers_after
 from verification.search.literals import hyper_text, literal
 

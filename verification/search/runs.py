@@ -212,7 +212,9 @@ def _transition(driver: Driver, case: OptimizerCase, move: Move, judged: set[str
     assert move.after is not None
     if move.grads_ND is not None:
         relation, about = relation_of(driver.traits), (case.hyper, driver.traits)
-        return relation(move.before, move.grads_ND, move.after, *about, exact=case.exact).findings(judged)
+        return relation(move.before, move.grads_ND, move.after, *about, exact=case.exact).findings(
+            judged, advises=driver.advises
+        )
     if move.operation.startswith("resize"):
         judged.add("resize")
         return resized(move.before, move.after, driver.traits)
@@ -233,7 +235,7 @@ def _collective(driver: Driver, case: CollectiveCase, judged: set[str]) -> Itera
         given = _placed(place, inputs)
         outputs = driver.allreduce_in_place(instance, given)
         relation = collective_round(driver.traits, inputs, outputs, exact=case.exact)
-        for finding in relation.findings(judged):
+        for finding in relation.findings(judged, advises=driver.advises):
             yield replace(finding, message=f"{_which(case, number)}{finding.message}", place=number - 1)
         judged.add("purity")
         for finding in (*_impure(inputs, given, outputs), *_wire(driver, instance, inputs, judged)):

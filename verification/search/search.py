@@ -172,6 +172,7 @@ class _Search:
             if one.case is not None and (tally := self.tallies[one.clause.id])
         ]
         explained = causes.explain(failing)
+        causes.found.sort(key=lambda cause: len(cause.program))
         for verdict in verdicts:
             if (one := explained.get(verdict.clause.id)) is not None:
                 verdict.case, verdict.findings = one.case, one.findings
@@ -307,6 +308,7 @@ def search(
         AdapterError: the class can't be driven at all; one sentence says why.
     """
     settings, began = PROFILES[profile] if isinstance(profile, str) else profile, time.process_time()
+    driver = driver.advising(False)  # until the counterexamples are small
     probe(driver)
     run = _Search(driver, settings, seed, only, found, name or (profile if isinstance(profile, str) else "such a"))
     begin([Verdict(clause) for clause in run.clauses])

@@ -76,7 +76,7 @@ class Result:
         cases: how many were tried.
         seconds: until they were, by the clock.
         cpu_seconds: the processor time of that in this process, which others on the machine hardly change.
-        causes: why clauses fail, each with the clauses that do for it.
+        causes: why clauses fail, each with the clauses that do for it; the shortest program first.
     """
 
     verdicts: list[Verdict]
