@@ -301,10 +301,19 @@ def _put_largest(
 
 
 def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
-    """Few cases of ``LARGE`` size that hold every level of every other feature that is not too long with it."""
+    """Few cases of ``LARGE`` size that hold every level of every other feature that is not too long with it.
+
+    The last has the first level of each, several workers and long blocks: extremes of the others may hide an error.
+    """
     if not traits.compresses or traits.sizes is not None:
         return []
-    rows = large_rows(optimizer_space(traits, can_save=can_save), seed)
+    space = optimizer_space(traits, can_save=can_save)
+    rows = list(large_rows(space, seed))
+    plain = {name: levels[0] for name, levels in space.features.items()} | {"size": (LARGE[0], 2 * LARGE[0])}
+    plain |= {name: space.features[name][-1] for name in ("scale_block",) if name in space.features}
+    plain |= {"workers": next((n for n in space.features["workers"] if n[0] > 1), space.features["workers"][0])}
+    if not space.exclusion({**plain, "size": LARGE}):
+        rows.append((plain, np.random.default_rng([seed, len(rows)])))
     return [optimizer_case(row, traits, rng) for row, rng in rows]
 
 
