@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import cache
 from typing import Any, cast
+from unicodedata import numeric
 
 import sympy as sp
 
@@ -22,13 +24,24 @@ NAMES_WITH_DIGITS = re.compile(
     r"\b[TLCP]\d+[a-z]?\b|beta[12]|\b[lL][124]\b|β[12]|\b\d-bit|\b0/1 Adam|\bTable \d+|\b(?:binary|float)\d+|\bd{2,}\b"
 )
 """Digits that are names, not numbers: ids, beta1, the l2 scale, 1-bit, 0/1 Adam."""
-LETTERS: dict[str, Any] = {
-    "twice": 2, "double": 2, "thrice": 3, "half": sp.Rational(1, 2), "halves": sp.Rational(1, 2),
-    "third": sp.Rational(1, 3), "quarter": sp.Rational(1, 4), "tenth": sp.Rational(1, 10), "cube": 3, "fourth": 4,
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12,
-    "sixteen": 16, "twenty": 20, "hundred": 100, "thousand": 1000, "million": 10**6,
+CARDINALS = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen twenty"
+)
+ORDINALS = (
+    "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth "
+    "seventeenth eighteenth nineteenth twentieth"
+)
+TENS = "ten twenty thirty forty fifty sixty seventy eighty ninety hundred"
+LETTERS: dict[str, int] = {
+    **dict(zip(CARDINALS.split(), range(2, 21), strict=True)), **dict(zip(ORDINALS.split(), range(3, 21), strict=True)),
+    **dict(zip(TENS.split(), range(10, 101, 10), strict=True)), "thousand": 10**3, "million": 10**6, "billion": 10**9,
+    "twice": 2, "double": 2, "half": 2, "halve": 2, "thrice": 3, "triple": 3, "cube": 3, "quarter": 4, "quadruple": 4,
+    "dozen": 12, "hundredth": 100, "thousandth": 1000,
 }  # fmt: skip
-NUMERAL = re.compile(rf"\b({'|'.join(LETTERS)})\b(?!-)", re.IGNORECASE)
+"""Numerals in letters, with the number that they, or what they are a share of, name."""
+NUMERAL = re.compile(rf"\b({'|'.join([*LETTERS, 'halv'])})(?:s|es|d|ed|fold)?\b(?!-)", re.IGNORECASE)
+WITHOUT_VALUE = (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I, sp.E)
 
 
 def value_of(number: Any) -> sp.Expr:
@@ -55,8 +68,11 @@ def faults(theorem: Theorem) -> Iterator[str]:
         bare = NAMES_WITH_DIGITS.sub("", PLACE.sub("", text))
         if digits := re.search(r"\S*\d\S*", bare):
             yield f"{name}: a number that is not computed: {digits[0]!r}"
+        signs = [letter for letter in bare if letter.isnumeric() and not letter.isdecimal()]  # one half, a square, IV
+        if odd_signs := [x for x in signs if sp.Rational(Fraction(numeric(x)).limit_denominator(1000)) not in known]:
+            yield f"{name}: {odd_signs[0]!r} is no number of the statement"
         for word in NUMERAL.findall(bare):
-            if LETTERS[word.lower()] not in known:
+            if LETTERS.get(word.lower(), 2) not in known:
                 yield f"{name}: {word!r} is no number of the statement"
     if odd := set(PLACE.findall(" ".join(texts(theorem).values()))) ^ set(theorem.numbers):
         yield f"the sentences and `numbers` don't name the same: {', '.join(sorted(odd))}"
@@ -64,6 +80,21 @@ def faults(theorem: Theorem) -> Iterator[str]:
         quoted = number if isinstance(number, Quoted) else Quoted(number)
         if not quoted.by and not is_part(sp.sympify(quoted.part), theorem):
             yield f"the number {name}, {quoted.part}, is no part of the statement: `Quoted(..., by=)` says whose it is"
+        outside = [f"{part} = {value}" for part, value in quoted.at.items() if not _is_allowed(part, value, theorem)]
+        if outside:
+            yield f"the number {name} is quoted outside the domains, at {', '.join(outside)}"
+        elif value_of(quoted).has(*WITHOUT_VALUE):
+            yield f"the number {name} has no value: {quoted.part} is {value_of(quoted)} there"
+
+
+def _is_allowed(part: Any, value: Any, theorem: Theorem) -> bool:
+    """Whether what a part is set to lies in its domain, or at an end of it, as a limit."""
+    value = sp.sympify(value)
+    if not isinstance(part, sp.Symbol) or value.free_symbols:
+        return True
+    whole = value in (sp.oo, -sp.oo) or part.is_integer is not True or value.is_integer is True
+    domain = theorem.domain(part)
+    return whole and value.is_extended_real is True and bool(domain.start <= value) and bool(value <= domain.end)
 
 
 def is_part(expression: sp.Expr, theorem: Theorem) -> bool:

@@ -11,6 +11,7 @@ import pytest
 import sympy as sp
 
 from tests.theory.theory_support import theorem, x, y
+from theory import wording
 from theory.chain import faults
 from theory.floating import gamma
 from theory.formula import eq, le
@@ -126,6 +127,21 @@ SAYS = theorem(
         ("it is {x}", {}, "don't name the same: x"),
         ("it is so", {"x": 2}, "don't name the same: x"),
         ("half of it, twice, three times", {}, ""),
+        ("a threefold square, ½ of x² and ⅓, in thirds", {}, ""),
+        ("two-fifths", {}, "is no number of the statement"),
+        ("fifths of it", {}, "is no number of the statement"),
+        ("tenfold", {}, "is no number of the statement"),
+        ("a dozen", {}, "is no number of the statement"),
+        ("quarters", {}, "is no number of the statement"),
+        ("quadrupled", {}, "is no number of the statement"),
+        ("thirteen", {}, "is no number of the statement"),
+        ("ninety", {}, "is no number of the statement"),
+        ("¼", {}, "is no number of the statement"),
+        ("x⁴", {}, "is no number of the statement"),
+        ("Ⅳ", {}, "is no number of the statement"),
+        ("it is {x}", {"x": Quoted(3 * y**2, {y: sp.nan})}, "the number x is quoted outside the domains, at y = nan"),
+        ("it is {x}", {"x": Quoted(3 * y**2, {y: sp.I})}, "outside the domains, at y = I"),
+        ("it is {x}", {"x": Quoted(3 * y**2, {y: sp.oo})}, "the number x has no value: 3*y**2 is oo there"),
         ("T1a, L2, beta1, the l2 scale, 1-bit LAMB, 0/1 Adam, two-sided, float32", {}, ""),
     ],
 )  # fmt: skip
@@ -162,3 +178,20 @@ def test_a_changed_number_of_the_words_is_rejected_and_no_word_says_it_without_a
     assert faults(forgotten) == (
         "the number bound, x**2 + 3*y**2, is no part of the statement: `Quoted(..., by=)` says whose it is",
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (-4, "outside the domains, at live = -4"),
+        (sp.Rational(1, 2), "at live = 1/2"),
+        (0, "has no value: 1/live is zoo"),
+    ],
+)
+def test_a_number_is_quoted_within_the_domains(value: sp.Expr, says: str) -> None:
+    """The end of a domain may be a limit."""
+    (proved,) = select(["T1o"])
+    ((name, number),) = proved.numbers.items()
+    (symbol,) = value_of(number.part if isinstance(number, Quoted) else number).free_symbols
+    changed = replace(proved, numbers={name: Quoted(1 / cast(sp.Expr, symbol), {symbol: value})})
+    assert any(says in fault for fault in wording.faults(changed))
