@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from search_support import BRIEF
@@ -18,7 +20,7 @@ from verification.search.driver import Driver
 from verification.search.search import search
 
 
-@parametrize_with_properties(ReferenceCollective, profile=BRIEF)
+@parametrize_with_properties(ReferenceCollective, profile=replace(BRIEF, arrays=3))
 def test_reference_collective(check_property):
     check_property()
 
@@ -84,7 +86,7 @@ def test_monitor():
 
 
 def test_reference_optimizer_holds():
-    result = search(Driver(ReferenceOptimizer), profile=BRIEF, seed=5)
+    result = search(Driver(ReferenceOptimizer), profile=replace(BRIEF, arrays=3), seed=5)
     assert [verdict for verdict in result.verdicts if verdict.outcome != "holds"] == []
 
 
