@@ -23,19 +23,21 @@ from gpu_impl.kernels.step_scalars import (
     StepScalars,
 )
 
-BIT_WEIGHTS = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=U8)
-"""Bit k of a byte is element k [C4]."""
+
+def _bit_weights(device: torch.device) -> Tensor:
+    """1, 2, 4, ... 128, made on the device: bit k of a byte is element k [C4]."""
+    return 2 ** torch.arange(8, dtype=U8, device=device)
 
 
 def pack_rows(values_RC: Tensor) -> Tensor:
     """Signs of each row as bits (R, C/8), C a multiple of 8 [C2, C4]."""
     ones = (values_RC >= 0).view(values_RC.shape[0], -1, 8)
-    return (ones * BIT_WEIGHTS.to(values_RC.device)).sum(dim=2, dtype=U8)
+    return (ones * _bit_weights(values_RC.device)).sum(dim=2, dtype=U8)
 
 
 def unpack_rows(bits_RB: Tensor) -> Tensor:
     """Bits of each row as +1.0 and -1.0, (R, 8B)."""
-    ones = (bits_RB[:, :, None] & BIT_WEIGHTS.to(bits_RB.device)) != 0
+    ones = (bits_RB[:, :, None] & _bit_weights(bits_RB.device)) != 0
     return (2 * ones.to(F32) - 1).view(bits_RB.shape[0], -1)
 
 

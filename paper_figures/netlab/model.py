@@ -29,6 +29,8 @@ FRAME = MTU + ETHERNET
 OVERHEAD = FRAME / (FRAME - HEADERS)
 """Bytes of full frames over those of the payload in them. Acknowledgements without payload come on top."""
 
+STOP = 1e-12
+"""Relative change of the numbers, and of the squared error, at which the fit ends."""
 SCALES = np.array([1e-9, 1e-3])
 """ns a byte and ms a round: numbers near 1 for the solver."""
 FITTED = {"ddp", "1-bit"}
@@ -102,7 +104,7 @@ def fit(points: Sequence[Point]) -> Model | None:
         return [made(numbers).exchange_error(point) for point in chosen]
 
     start = np.array([min(point.exchange / formula_bytes(point) for point in chosen), 0.0]) / SCALES
-    return made(least_squares(errors, start, bounds=(0, np.inf), xtol=1e-12, ftol=1e-12, gtol=1e-12).x)
+    return made(least_squares(errors, start, bounds=(0, np.inf), xtol=STOP, ftol=STOP, gtol=STOP).x)
 
 
 def measured_crossover(base: Sequence[Point], other: Sequence[Point]) -> float | None:

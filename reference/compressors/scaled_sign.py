@@ -45,7 +45,7 @@ class SignMessage(Message):
         return SignMessage(_bytes_of(self.bits_B, part), self.scale, part.stop - part.start, self.scale_bytes)
 
     def bytes_between(self, edges_J: NDArray[np.int64]) -> NDArray[np.int64]:
-        return steps(-(-edges_J // 8)) + self.scale_bytes
+        return _steps(-(-edges_J // 8)) + self.scale_bytes
 
     def decode(self) -> Array:
         return unpack_signs(self.bits_B, self.dim, self.scale)
@@ -78,16 +78,16 @@ class BlockSignMessage(Message):
         return BlockSignMessage(_bytes_of(self.bits_B, part), self.scales_K[inside_K], starts_K, part.stop - part.start)
 
     def bytes_between(self, edges_J: NDArray[np.int64]) -> NDArray[np.int64]:
-        return steps(-(-edges_J // 8)) + SCALAR_BYTES * steps(np.searchsorted(self.starts_K, edges_J))
+        return _steps(-(-edges_J // 8)) + SCALAR_BYTES * _steps(np.searchsorted(self.starts_K, edges_J))
 
     def decode(self) -> Array:
         if len(self.starts_K) == 1:
             return unpack_signs(self.bits_B, self.dim, self.scales_K[0])
-        lengths_K = steps(np.array([*self.starts_K, self.dim]))
+        lengths_K = np.diff(self.starts_K, append=self.dim)
         return unpack_signs(self.bits_B, self.dim, 1) * np.repeat(self.scales_K, lengths_K)
 
 
-def steps(edges_J: NDArray[Any]) -> NDArray[Any]:
+def _steps(edges_J: NDArray[Any]) -> NDArray[Any]:
     """From each number to the next (J - 1,); ``np.diff`` takes three times as long for the few that there are."""
     return edges_J[1:] - edges_J[:-1]
 

@@ -17,6 +17,11 @@ from verification.protocol import EXTENSIONS, Array, LambSnapshot, Snapshot, Zer
 _RUNS = itertools.count()
 
 
+def of_each(seen: list[dict[str, Any]], name: str) -> Array:
+    """What every worker has under a name, (N, ...)."""
+    return np.stack([row[name] for row in seen])
+
+
 class Optimizer:
     """``OneBitAdam``: one parameter in one bucket, so that D is the D of the algorithm; the ``cpu`` kernels.
 
@@ -39,10 +44,10 @@ class Optimizer:
     def snapshot(self) -> Any:
         seen = self.pool.call(worker.snapshot, self.run)
         return Snapshot(
-            np.stack([row["params"] for row in seen]),
+            of_each(seen, "params"),
             seen[0]["momentum"],
             seen[0]["variance"],
-            np.stack([row["worker_error"] for row in seen]),
+            of_each(seen, "worker_error"),
             np.concatenate([row["server_error"] for row in seen]),
             seen[0]["step"],
         )
@@ -77,15 +82,14 @@ class ZeroOneAdam(Optimizer):
 
     def snapshot(self) -> Any:
         seen = self.pool.call(worker.snapshot, self.run)
-        every = {name: np.stack([row[name] for row in seen]) for name in ("params", "momentum", "accumulated")}
         return ZeroOneSnapshot(
-            params_ND=every["params"],
+            params_ND=of_each(seen, "params"),
             shared_D=seen[0]["master"],
-            momentum_ND=every["momentum"],
-            accumulated_ND=every["accumulated"],
+            momentum_ND=of_each(seen, "momentum"),
+            accumulated_ND=of_each(seen, "accumulated"),
             variance_D=seen[0]["exp_avg_sq"],
-            worker_errors_ND=np.stack([row["worker_error"] for row in seen]),
-            server_error_D=np.sum([row["server_error"] for row in seen], axis=0),
+            worker_errors_ND=of_each(seen, "worker_error"),
+            server_error_D=of_each(seen, "server_error").sum(axis=0),
             step=seen[0]["step"],
         )
 
@@ -103,11 +107,11 @@ class OneBitLamb(Optimizer):
         first = seen[0]
         trust, scale, ratio = (np.full(self.dim, first[one]) for one in ("trust_mean", "layer_scale", "last_ratio"))
         return LambSnapshot(
-            np.stack([row["params"] for row in seen]),
+            of_each(seen, "params"),
             first["exp_avg"],
             first["exp_avg_sq"],
-            np.stack([row["worker_error"] for row in seen]),
-            np.sum([row["server_error"] for row in seen], axis=0),
+            of_each(seen, "worker_error"),
+            of_each(seen, "server_error").sum(axis=0),
             trust,
             scale,
             first["fresh_variance"],

@@ -310,8 +310,10 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
     space = optimizer_space(traits, can_save=can_save)
     rows = list(large_rows(space, seed))
     plain = {name: levels[0] for name, levels in space.features.items()} | {"size": (LARGE[0], 2 * LARGE[0])}
-    plain |= {name: space.features[name][-1] for name in ("scale_block",) if name in space.features}
-    plain |= {"workers": next((n for n in space.features["workers"] if n[0] > 1), space.features["workers"][0])}
+    several = [level for level in space.features["workers"] if level[0] > 1]
+    plain["workers"] = (several or space.features["workers"])[0]
+    if "scale_block" in plain:
+        plain["scale_block"] = space.features["scale_block"][-1]
     if not space.exclusion({**plain, "size": LARGE}):
         rows.append((plain, np.random.default_rng([seed, len(rows)])))
     return [optimizer_case(row, traits, rng) for row, rng in rows]
