@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
+from family_optimizers import LOCAL
 from torch import distributed as dist
 from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
+import gpu_impl
 from gpu_impl import OneBitAdam, gathered_state_dict, load_checkpoint, save_checkpoint
 from gpu_impl.harness.worker_pool import WorkerPool
 from theory.rounding import gamma
@@ -21,13 +25,13 @@ HYPER = {"lr": 1e-2, "freeze_step": FREEZE_STEP, "weight_decay": 0.1, "bucket_el
 class Hybrid:
     """A small network, sharded over two processes, in two copies; its parts don't divide by two."""
 
-    def __init__(self, mesh, **options):
-        torch.manual_seed(0)
+    def __init__(self, mesh, kind="OneBitAdam", seed=0, **options):
+        torch.manual_seed(seed)
         self.model = nn.Sequential(nn.Linear(5, 13), nn.Tanh(), nn.Linear(13, 7), nn.Tanh(), nn.Linear(7, 1))
         for layer in self.model[::2]:
             fully_shard(layer, mesh=mesh["shard"])
         fully_shard(self.model, mesh=mesh["shard"])
-        self.optimizer = OneBitAdam(
+        self.optimizer = getattr(gpu_impl, kind)(
             self.model.parameters(), **HYPER | options, process_group=mesh["replicate"].get_group()
         )
 
@@ -107,23 +111,45 @@ def test_the_norm_that_clips_is_that_of_all_shards():
         assert torch.allclose(momentum, expected, rtol=gamma(7, "float32"), atol=0)
 
 
-def resumed(folder, stop):
+def resumed(folder, way, stop, kind, hyper):
+    """Whether a run that is saved after step ``stop`` and goes on in new objects ends as one that is not."""
     mesh = make_mesh()
-    straight, hybrid = Hybrid(mesh), Hybrid(mesh)
-    for t in range(1, STEPS + 1):
+    straight, hybrid = (Hybrid(mesh, kind, **hyper) for _ in range(2))
+    for t in range(1, stop + 6):
         for run in (straight, hybrid):
             run.backward(t)
             run.optimizer.step()
         if t == stop:
-            save_checkpoint(folder, hybrid.optimizer, hybrid.model, t)
-            hybrid = Hybrid(mesh)
-            assert load_checkpoint(folder, hybrid.optimizer, hybrid.model) == t
+            hybrid = SAVED_AND_LOADED[way](folder, t, hybrid, Hybrid(mesh, kind, seed=1, **hyper))
     return all(map(torch.equal, straight.locals(), hybrid.locals()))
 
 
-@pytest.mark.parametrize("stop", [2, FREEZE_STEP + 2])
-def test_a_resumed_run_continues_to_the_same_bits(tmp_path, stop):
-    assert WorkerPool.of(4).call(resumed, tmp_path, stop) == [True] * 4
+def by_ours(folder, t, old, new):
+    save_checkpoint(folder, old.optimizer, old.model, t)
+    assert load_checkpoint(folder, new.optimizer, new.model) == t
+    return new
+
+
+def by_torchs(folder, _, old, new):
+    weights, state = get_state_dict(old.model, old.optimizer)
+    dcp.save({"model": weights, "optimizer": state}, checkpoint_id=folder)
+    weights, state = get_state_dict(new.model, new.optimizer)
+    dcp.load({"model": weights, "optimizer": state}, checkpoint_id=folder)
+    set_state_dict(new.model, new.optimizer, model_state_dict=weights, optim_state_dict=state)
+    return new
+
+
+SAVED_AND_LOADED = {"by ours": by_ours, "by torch's": by_torchs}
+
+
+@pytest.mark.parametrize("way", SAVED_AND_LOADED)
+@pytest.mark.parametrize(
+    ("stop", "kind", "hyper"),
+    [(2, "OneBitAdam", HYPER), (FREEZE_STEP + 2, "OneBitAdam", HYPER), (22, LOCAL[0], LOCAL[1])],
+    ids=["warm-up", "compressed", "0/1 Adam between two meetings"],
+)
+def test_a_resumed_run_continues_to_the_same_bits(tmp_path, way, stop, kind, hyper):
+    assert WorkerPool.of(4).call(resumed, tmp_path / "saved", way, stop, kind, hyper) == [True] * 4
 
 
 def on_the_whole_mesh():
