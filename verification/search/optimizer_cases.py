@@ -42,6 +42,9 @@ WARM = 1e12
 TIED = (*range(1, 9), 12, 16, 24, 32, 64, 128)
 """The N of runs with ties at the server."""
 
+LONG_STAGE, LATE = 50, 5
+"""Steps of a stage in whose last few two skipped steps in a row come."""
+
 TRIES = 20
 """So many drawn settings are tried for a run without rounding."""
 
@@ -215,7 +218,7 @@ def _skips(
 ) -> dict[int, int]:
     """Before which steps how many gradients arrive that are not finite; often beside a checkpoint, or several at once.
 
-    After the last step of its stage is one of the places.
+    After the last step of its stage is one of the places. Near the end of a long stage two come in a row.
     """
     if row["skips"] == "none":
         return {}
@@ -226,7 +229,9 @@ def _skips(
         places.add(int(rng.choice(beside)))
     if rng.random() < 0.3:
         places.add(low if rng.random() < 0.5 else high)
-    return {at: 1 if rng.random() < 0.6 else int(rng.integers(2, 4)) for at in sorted(places)}
+    counts = {at: 1 if rng.random() < 0.6 else int(rng.integers(2, 4)) for at in sorted(places)}
+    late = {int(high - rng.integers(LATE)): 2} if high - low >= LONG_STAGE else {}
+    return counts | late
 
 
 def _gradients(

@@ -76,6 +76,9 @@ UNBLOCKED = ("workers", "edge", "scale_block")
 LATE = ("workers", "magnitude", "compressed")
 """The features of which every profile covers every triple: small and large scales in late steps, at every N."""
 
+EVENTFUL = (("size", "compressed", "skips"), ("size", "compressed", "checkpoint"))
+"""Features of which every profile covers every triple at every size: rare events, in late steps too."""
+
 
 def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -> Space:
     """Features and levels for a class with these traits; ``thorough`` adds runs of 300 steps."""

@@ -95,6 +95,8 @@ class Plan:
                 plain = replace(few, features={**few.features, "scale_block": (None,)})
                 names = optimizer_space.UNBLOCKED
                 arrays[0] += missing_rows(plain, seed, names, [row for rows in arrays for row in rows], beside)
+                for names in optimizer_space.EVENTFUL:
+                    arrays[0] += missing_rows(space, seed, names, [row for rows in arrays for row in rows], beside)
         tried = [row for array in arrays for row in array for _ in range(profile.draws)]
         rows = [(row, 10**6 * seed + number) for number, row in enumerate(tried)]
         rows.sort(key=lambda item: _weight(item[0]))
