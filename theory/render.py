@@ -19,7 +19,7 @@ from theory.text import text_of
 from theory.theorem import Line, Quoted, Rank, Theorem
 from theory.verdict import known_inputs
 from theory.witness import LONGEST
-from theory.wording import PLACE, value_of
+from theory.wording import PLACE
 
 UNICODE_TO_LATEX = {
     "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\varepsilon", "κ": r"\kappa",
@@ -114,7 +114,7 @@ def filled(theorem: Theorem, sentence: str) -> str:
     """A sentence of a theorem with its numbers filled in, each computed (:mod:`theory.wording`)."""
 
     def number(found: re.Match[str]) -> str:
-        value = value_of(theorem.numbers[found[1]])
+        value = Quoted.of(theorem.numbers[found[1]]).value
         text = number_text(value)
         return f"({text})" if _is_open(text, value, sentence[: found.start()], sentence[found.end() :]) else text
 
@@ -123,8 +123,8 @@ def filled(theorem: Theorem, sentence: str) -> str:
 
 def computed_by(theorem: Theorem) -> str:
     """What the numbers are that sentences quote and the statement has no part for; empty if there are none."""
-    items = [number for number in theorem.numbers.values() if isinstance(number, Quoted) and number.by]
-    return "; ".join(f"{number_text(value_of(number))} is {number.by}" for number in items)
+    items = [quoted for quoted in map(Quoted.of, theorem.numbers.values()) if quoted.by]
+    return "; ".join(f"{number_text(quoted.value)} is {quoted.by}" for quoted in items)
 
 
 def _is_open(text: str, value: Any, before: str, after: str) -> bool:
@@ -237,6 +237,7 @@ def _inputs(theorem: Theorem) -> list[str]:
         name = f"`{code}`" + (f" or `{also[code]}`" if code in also else "")
         texts.append(f"{name} ({default_text(value)})")
     note = " An array, unless it is given, is that of the example." if any("an array" in text for text in texts) else ""
+    note += f" What contradicts {' or '.join(item.id for item in theorem.implied)} is refused." * bool(theorem.implied)
     return [f"**To evaluate.** `onebit prove {theorem.id} --set NAME=NUMBER` takes, each with its default:", "",
             f"{', '.join(texts)}.{note}", ""]  # fmt: skip
 
@@ -305,7 +306,7 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "A number means what is typed: 0.999 is 999/1000. What is printed is rounded once, of whatever size it is.",
         "Numbers that contradict a condition of the theorem (T large enough, a small step), or what follows from its",
         "hypotheses (p_min at most p_max), are refused. Such consequences are found along chains of inequalities, and",
-        "stated where they are of another kind (moments): other inputs that no run has may still give a number.",
+        "proved where they are of another kind (T1p, T1q, T6m): other inputs that no run has may still give a number.",
         "",
         "## Notation",
         "",

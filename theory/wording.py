@@ -40,15 +40,8 @@ LETTERS: dict[str, int] = {
     "dozen": 12, "hundredth": 100, "thousandth": 1000,
 }  # fmt: skip
 """Numerals in letters, with the number that they, or what they are a share of, name."""
-NUMERAL = re.compile(rf"\b({'|'.join([*LETTERS, 'halv'])})(?:s|es|d|ed|fold)?\b(?!-)", re.IGNORECASE)
+NUMERAL = re.compile(rf"\b({'|'.join(LETTERS)})(?:s|es|d|ed|fold)?\b(?!-)", re.IGNORECASE)
 WITHOUT_VALUE = (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I, sp.E)
-
-
-def value_of(number: Any) -> sp.Expr:
-    """What a number of the words comes to."""
-    if not isinstance(number, Quoted):
-        return sp.sympify(number)
-    return sp.sympify(number.part).subs(dict(number.at), simultaneous=True)
 
 
 def texts(theorem: Theorem) -> dict[str, str]:
@@ -60,9 +53,8 @@ def faults(theorem: Theorem) -> Iterator[str]:
     """Numbers in the sentences of a theorem that nothing computes, and entries of ``numbers`` that are none."""
     known = {abs(part) for part in parts(theorem) if isinstance(part, sp.Rational)}
     known |= {abs(cast(sp.Expr, end)) for row in theorem.variables if row.domain for end in row.domain.args[:2]}
-    for number in theorem.numbers.values():
-        if isinstance(number, Quoted):
-            known |= {abs(sp.sympify(value)) for value in number.at.values()}
+    numbers = {name: Quoted.of(number) for name, number in theorem.numbers.items()}
+    known |= {abs(sp.sympify(value)) for quoted in numbers.values() for value in quoted.at.values()}
     known |= {1 / number for number in known if number.is_Rational and number}
     for name, text in texts(theorem).items():
         bare = NAMES_WITH_DIGITS.sub("", PLACE.sub("", text))
@@ -72,19 +64,18 @@ def faults(theorem: Theorem) -> Iterator[str]:
         if odd_signs := [x for x in signs if sp.Rational(Fraction(numeric(x)).limit_denominator(1000)) not in known]:
             yield f"{name}: {odd_signs[0]!r} is no number of the statement"
         for word in NUMERAL.findall(bare):
-            if LETTERS.get(word.lower(), 2) not in known:
+            if LETTERS[word.lower()] not in known:
                 yield f"{name}: {word!r} is no number of the statement"
     if odd := set(PLACE.findall(" ".join(texts(theorem).values()))) ^ set(theorem.numbers):
         yield f"the sentences and `numbers` don't name the same: {', '.join(sorted(odd))}"
-    for name, number in theorem.numbers.items():
-        quoted = number if isinstance(number, Quoted) else Quoted(number)
+    for name, quoted in numbers.items():
         if not quoted.by and not is_part(sp.sympify(quoted.part), theorem):
             yield f"the number {name}, {quoted.part}, is no part of the statement: `Quoted(..., by=)` says whose it is"
         outside = [f"{part} = {value}" for part, value in quoted.at.items() if not _is_allowed(part, value, theorem)]
         if outside:
             yield f"the number {name} is quoted outside the domains, at {', '.join(outside)}"
-        elif value_of(quoted).has(*WITHOUT_VALUE):
-            yield f"the number {name} has no value: {quoted.part} is {value_of(quoted)} there"
+        elif (value := quoted.value).has(*WITHOUT_VALUE):
+            yield f"the number {name} has no value: {quoted.part} is {value} there"
 
 
 def _is_allowed(part: Any, value: Any, theorem: Theorem) -> bool:

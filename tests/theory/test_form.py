@@ -79,7 +79,7 @@ def test_a_part_without_a_meaning_is_named(part, place):
     broken = {
         "conclusion": lambda: made(one, sp.Le(x, part, evaluate=False), hypotheses=(given,)),
         "hypothesis": lambda: made(one, hypotheses=(odd,)),
-        "implied": lambda: made(one, hypotheses=(given,), implied=(odd,)),
+        "implied": lambda: made(one, hypotheses=(given,), implied=(replace(SQUARE, conclusion=odd.formula),)),
         "line": lambda: made(Line("<=", part, "this"), hypotheses=(given,)),
         "factor": lambda: made(Line("<=", y, "this", (Use("h", times=part),)), hypotheses=(given,)),
         "slack": lambda: made(Line("<=", y, "this", (Use("h"),), slack=(part,)), hypotheses=(given,)),
