@@ -12,10 +12,10 @@ import sympy as sp
 from theory.arithmetic import Rounded, plain
 from theory.coq_statement import statement_of
 from theory.evaluate import Input, domain_text, inputs
-from theory.render import filled, words_of
 from theory.text import text_of
 from theory.theorem import Rank
 from theory.verdict import Verdict
+from theory.wording import filled, words_of
 
 
 def as_dict(verdict: Verdict, value: tuple[Rounded, dict[str, Any]] | None) -> dict[str, Any]:

@@ -117,11 +117,11 @@ class Theorem:
 
     Attributes:
         id: ``"T5a"``: the id used in code, tests, docs and figures.
-        title: a short name in the field's terms. No number is written in it, nor in ``words`` and ``good_for``:
-            ``{name}`` stands for one of ``numbers`` (:mod:`theory.wording`).
+        title: a short name in the field's terms. No number is written in it.
         conclusion: the relation that is proved, for all values of its variables within their domains.
         hypotheses: everything the proof uses besides the domains.
-        words: the statement in plain English.
+        words: the statement in plain English. No number is written in it, nor in ``good_for``: ``{name}`` stands for
+            one of ``numbers`` (:mod:`theory.wording`).
         implied: proved theorems whose hypotheses are among these, and which speak of inputs alone: inputs that
             contradict one (moments that no vector has, say) are refused. No proof of this theorem may use them.
         numbers: what the sentences quote: parts of the statement, or a :class:`Quoted`.

@@ -19,9 +19,10 @@ from theory import cli, kernel, mutants, registry, theorems
 from theory.cli import parse_assignments
 from theory.evaluate import inputs
 from theory.registry import all_theorems
-from theory.render import escape_latex, latex_appendix, words_of
+from theory.render import escape_latex, latex_appendix
 from theory.text import names_of, parse
 from theory.theorem import CheckSkipped
+from theory.wording import words_of
 
 ROOT = Path(__file__).parents[2]
 app = typer.Typer()

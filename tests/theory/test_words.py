@@ -18,8 +18,8 @@ from theory.formula import eq, le
 from theory.mutations import mutants_of
 from theory.notation import beta1, contraction
 from theory.registry import all_theorems, select
-from theory.render import computed_by, filled, number_text, words_of
 from theory.theorem import Line, Quoted, Theorem
+from theory.wording import computed_by, filled, number_text, words_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 THEOREMS = all_theorems()
@@ -147,6 +147,8 @@ SAYS = theorem(
 @pytest.mark.parametrize("place", ["title", "words", "good_for"])
 def test_a_number_in_a_sentence_is_computed_from_the_statement(place, sentence, numbers, says):
     made = replace(SAYS, numbers=numbers, **{place: sentence})
+    if place == "title" and "{" in sentence:
+        says = f"title: a number has no place there: {'{x}'}"
     found = faults(made)
     assert found == () if not says else any(says in fault for fault in found), found
 

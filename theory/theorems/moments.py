@@ -54,7 +54,6 @@ SQUARED = Theorem(
         {"live": 2, "outcomes": 2, "probability": [0.5, 0.5], "sample": [[1.0, -1.0], [-1.0, -1.0]]}
         | {"first_moment": 1.0, "second_moment": 1.0},
     ),
-    laws=("L10",),
 )
 
 CUBED = Theorem(
@@ -73,7 +72,6 @@ CUBED = Theorem(
         {"live": 2, "outcomes": 2, "probability": [0.5, 0.5], "sample": [[0.0, -2.0], [2.0, 0.0]]}
         | {"first_moment": 1.0, "second_moment": 2.0, "fourth_moment": 8.0},
     ),
-    laws=("L10",),
     remarks="The weights need not sum to one.",
 )
 
