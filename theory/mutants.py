@@ -231,7 +231,8 @@ def coq_sample(theorems: Iterable[Theorem], folder: Path, *, count: int, seed: i
     # A hypothesis that is left out becomes True under its name: where the script still proves, it was not needed.
     own = [theorem for theorem in theorems if theorem.rank is Rank.KERNEL]
     sample = chance.sample(own, min(count, len(own)))
-    chosen = [(theorem, chance.choice(list(mutants_of(theorem)))) for theorem in sample]
+    changes = {one.id: [item for item in mutants_of(one) if item.kind not in BESIDE_THE_PROOF] for one in sample}
+    chosen = [(theorem, chance.choice(changes[theorem.id])) for theorem in sample]
     folder.mkdir(parents=True, exist_ok=True)
     for path in dict.fromkeys(path for theorem, _ in chosen for path in kernel.sources(theorem.coq_file)[:-1]):
         kernel.compiled(path, folder)

@@ -122,11 +122,11 @@ def recorded(theorem: Theorem) -> tuple[tuple[str, ...], str]:
 
 
 def unknown_ids(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str]:
-    """Ids in its texts and `needs` that no theorem has (T6 stands for T6a, T6b ...), and laws that there are not."""
+    """Ids in a theorem's texts that no theorem has (T6 stands for T6a, T6b ...), and laws that there are not."""
     known = {theorem.id}.union(*map(names, lemmas))
     texts = (theorem.title, theorem.words, theorem.good_for, theorem.source, theorem.remarks)
     named = {name for text in texts for name in re.findall(r"\bT\d+[a-z]*\b", text)}
-    return [*sorted((named | set(theorem.needs)) - known), *sorted(set(theorem.laws) - LAWS)]
+    return [*sorted(named - known), *sorted(set(theorem.laws) - LAWS)]
 
 
 def _example_faults(theorem: Theorem) -> list[str]:

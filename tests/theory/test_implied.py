@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 from tests.theory.theory_support import theorem, u, x, y, z
-from theory import chain, kernel_record, mutants, registry
+from theory import chain, kernel, kernel_record, mutants, registry
 from theory.chain import faults
 from theory.evaluate import bound, inputs
 from theory.formula import le, lt
@@ -134,3 +134,19 @@ def test_a_strict_conclusion_refuses_the_equal_case():
     strict = replace(LEMMA, conclusion=lt(x, 2 * y))
     with pytest.raises(ValueError, match="they obey T98"):
         bound(replace(USER, implied=(strict,)), x=2.0, y=1.0)
+
+
+def test_the_sample_through_coq_changes_statements(monkeypatch, tmp_path):
+    """A mutant of the words has the statement as it was, of which Coq could only say that it is true."""
+    both = [next(item for item in mutants_of(BY_ID["T1n"]) if item.kind in kinds) for kinds in (("words",), ("sign",))]
+    monkeypatch.setattr(mutants, "mutants_of", lambda one: iter(both))
+    monkeypatch.setattr(kernel, "compiled", lambda path, folder: None)
+
+    def refuse(file):
+        raise kernel.CoqFailed(file.name)
+
+    monkeypatch.setattr(kernel, "run_coq", refuse)
+    score = Score()
+    for seed in range(10):
+        mutants.coq_sample([BY_ID["T1n"]], tmp_path, count=1, seed=seed, jobs=1, score=score)
+    assert (score.coq_rejected, score.coq_true) == (10, [])
