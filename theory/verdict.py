@@ -94,7 +94,8 @@ def _judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str
         else:
             reasons, evidence = recorded(theorem)
             unchecked += reasons
-    for item in (*theorem.implied, *(lemmas[name] for name in theorem.needs if name in lemmas)):
+    used = theorem.needs if theorem.chain is not None else ()  # a Coq proof has its lemmas' proofs checked with it
+    for item in (*theorem.implied, *(lemmas[name] for name in used if name in lemmas)):
         if item.rank is Rank.KERNEL:
             unchecked += [f"{item.id}, on which it rests: {reason}" for reason in recorded(item)[0]]
     wrong += [

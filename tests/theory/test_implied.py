@@ -104,8 +104,14 @@ def test_what_coq_has_not_checked_leaves_unchecked_what_rests_on_it(monkeypatch)
     record = kernel_record.read_record()
     assert judge(BY_ID["T1c"], BY_ID, None).holds
     monkeypatch.setattr(kernel_record, "read_record", lambda: {name: record[name] for name in record if name != "T1p"})
-    [reason] = judge(BY_ID["T1c"], BY_ID, None).unchecked
-    assert reason.startswith("T1p, on which it rests: no record that Coq has checked it")
+    first = BY_ID["T1p"]
+    line = Line("<=", first.conclusion.rhs, "T1p", (Use("T1p"),))
+    chained = replace(first, id="T99", chain=lambda: (line,), needs=("T1p",))
+    for user in (BY_ID["T1c"], chained):
+        [reason] = judge(user, BY_ID, None).unchecked
+        assert reason.startswith("T1p, on which it rests: no record that Coq has checked it")
+    monkeypatch.setattr(kernel_record, "read_record", lambda: {name: record[name] for name in record if name != "T3a"})
+    assert judge(BY_ID["T3e"], BY_ID, None).holds  # Coq has read T3a's file for it
 
 
 def test_a_changed_implied_theorem_is_rejected_and_survives_where_nobody_looks(monkeypatch):
