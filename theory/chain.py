@@ -16,14 +16,15 @@ from sympy.core.relational import Relational
 from theory import form
 from theory.definedness import is_nonnegative, is_zero, parametrised, positive, undefined
 from theory.form import unknown_parts
-from theory.formula import ForAll, Formula, Implies, bound_variables, free_names, relations, sign_of
+from theory.formula import ForAll, Formula, Implies, bound_variables, free_names, free_symbols, relations, sign_of
+from theory.notation import code_of
 from theory.theorem import Line, Rank, Theorem, Use
 
 
 def faults(theorem: Theorem, lemmas: Mapping[str, Theorem] | None = None) -> tuple[str, ...]:
     """Everything that is wrong with a theorem and its symbolic proof, one sentence each; () if nothing is.
 
-    ``lemmas`` are the theorems that a chain may use, by id. Coq's part is :func:`theory.kernel_record.faults`.
+    ``lemmas`` are the theorems that it may use, by id. Coq's part is :func:`theory.kernel_record.faults`.
     """
     return tuple(dict.fromkeys(_faults(theorem, lemmas or {})))
 
@@ -41,6 +42,7 @@ def _faults(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> Iterator[str]:
     if circle := rests_on_itself(theorem, lemmas):
         yield f"it rests on itself: {circle}"
         return
+    yield from _not_implied(theorem, lemmas)
     if theorem.chain is not None:
         yield from _Chain(theorem, lemmas).faults()
     elif theorem.rank is Rank.NUMERICAL and not theorem.numeric_checks:
@@ -48,15 +50,68 @@ def _faults(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> Iterator[str]:
 
 
 def rests_on_itself(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> str:
-    """The circle in what a theorem needs, "T1 needs T2 needs T1"; empty if there is none."""
+    """The circle in what a theorem needs or names as implied, "T1 needs T2 needs T1"; empty if there is none."""
 
     def walk(name: str, path: tuple[str, ...]) -> str:
         if name in path:
             return " needs ".join((*path, name))
-        needed = theorem.needs if name == theorem.id else lemmas[name].needs if name in lemmas else ()
+        one = theorem if name == theorem.id else lemmas.get(name)
+        needed = (*one.needs, *(item.id for item in one.implied)) if one is not None else ()
         return next((found for other in needed if (found := walk(other, (*path, name)))), "")
 
     return walk(theorem.id, ())
+
+
+def _not_implied(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> Iterator[str]:
+    """Why what a theorem names as implied does not follow from its hypotheses, or is no condition on its inputs."""
+    for item in theorem.implied:
+        if lemmas.get(item.id) is not item:
+            yield f"{item.id}, which it names as implied, is none of the theorems"
+            continue
+        strange = free_symbols(item.conclusion) - {row.symbol for row in theorem.variables}
+        strange |= {name for name in free_symbols(item.conclusion) if not isinstance(name, sp.Symbol)}
+        if strange:
+            yield f"{item.id} is no condition on its inputs: it speaks of {', '.join(sorted(map(code_of, strange)))}"
+        try:
+            lemma(item.id, theorem, lemmas)
+        except ValueError as reason:
+            yield f"{item.id} is not implied: {reason}"
+
+
+def lemma(name: str, theorem: Theorem, lemmas: Mapping[str, Theorem], at: Mapping[Any, Any] | None = None) -> Formula:
+    """What one of ``lemmas`` concludes, of which it was checked that a theorem may use it ``at`` these values.
+
+    Raises:
+        ValueError: its rank is too low, it does not hold, one of its hypotheses is none of the theorem's, or a value
+            may lie outside its domains.
+    """
+    one, values = lemmas[name], at or {}
+    if one.rank not in (Rank.KERNEL, Rank.SYMBOLIC):
+        raise ValueError(f"{name} is only of the rank {one.rank}: it can't carry a proof")
+    if wrong := faults(one, lemmas):
+        raise ValueError(f"{name} does not hold: {wrong[0]}")
+    ours = {item.formula for item in theorem.hypotheses}
+    for item in one.hypotheses:
+        if _substituted(item.formula, values) not in ours:
+            raise ValueError(f"the hypothesis {item.name!r} of {name} is none of this theorem's")
+    for row in one.variables:
+        if not isinstance(row.symbol, sp.Symbol):
+            continue
+        value = sp.sympify(values.get(row.symbol, row.symbol))
+        if row.is_count:
+            _natural(value, row.symbol, 1 if row.symbol.is_positive else 0)
+        else:
+            _within(value, row.interval, name, theorem)
+    return one.conclusion
+
+
+def _within(value: sp.Expr, interval: sp.Interval, name: str, theorem: Theorem) -> None:
+    for gap, is_open in ((value - interval.start, interval.left_open), (interval.end - value, interval.right_open)):
+        if gap.is_infinite:
+            continue
+        inside = sp.factor(parametrised(sp.sympify(gap), theorem)).is_positive is True
+        if not inside and (is_open or not is_nonnegative(gap, theorem)):
+            raise ValueError(f"{value} is not known to lie in {interval}, which {name} needs")
 
 
 DOMAINS = "the domains of its symbols (a hypothesis doesn't count here: give the symbol a domain)"
@@ -164,7 +219,7 @@ class _Chain:
             if fixed := set(use.at) - bound:
                 raise ValueError(f"{use.name!r} speaks of one {', '.join(map(str, fixed))} only: give it no value")
         elif use.name in self.lemmas and use.name in self.theorem.needs:
-            formula = self._lemma(use)
+            formula = lemma(use.name, self.theorem, self.lemmas, use.at)
         else:
             raise ValueError(f"it uses {use.name!r}, which is neither a hypothesis nor in `needs`")
         relation = _instantiated(formula, use.at)
@@ -179,34 +234,6 @@ class _Chain:
             raise ValueError(f"the factor {use.times} of {use.name!r} is not known to be non-negative by {DOMAINS}")
         gap = cast(sp.Expr, relation.rhs) - cast(sp.Expr, relation.lhs)
         return sp.sympify(use.times) * (gap if sign_of(relation) in ("<=", "<") else -gap)
-
-    def _lemma(self, use: Use) -> Formula:
-        lemma = self.lemmas[use.name]
-        if lemma.rank not in (Rank.KERNEL, Rank.SYMBOLIC):
-            raise ValueError(f"{use.name} is only of the rank {lemma.rank}: it can't carry a proof")
-        if wrong := faults(lemma, self.lemmas):
-            raise ValueError(f"{use.name} does not hold: {wrong[0]}")
-        ours = set(self.hypotheses.values())
-        for item in lemma.hypotheses:
-            if _substituted(item.formula, use.at) not in ours:
-                raise ValueError(f"the hypothesis {item.name!r} of {use.name} is none of this theorem's")
-        for row in lemma.variables:
-            if not isinstance(row.symbol, sp.Symbol):
-                continue
-            value = sp.sympify(use.at.get(row.symbol, row.symbol))
-            if row.is_count:
-                _natural(value, row.symbol, 1 if row.symbol.is_positive else 0)
-            else:
-                self._within(value, row.interval, use.name)
-        return lemma.conclusion
-
-    def _within(self, value: sp.Expr, interval: sp.Interval, name: str) -> None:
-        for gap, is_open in ((value - interval.start, interval.left_open), (interval.end - value, interval.right_open)):
-            if gap.is_infinite:
-                continue
-            inside = sp.factor(parametrised(sp.sympify(gap), self.theorem)).is_positive is True
-            if not inside and (is_open or not is_nonnegative(gap, self.theorem)):
-                raise ValueError(f"{value} is not known to lie in {interval}, which {name} needs")
 
 
 def _wrong_relation(used: set[str], stated: str) -> Iterator[str]:

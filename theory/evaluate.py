@@ -94,8 +94,9 @@ def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
 
 
 def implied(theorem: Theorem) -> tuple[Hypothesis, ...]:
-    """What the theorem says is implied, and what its hypotheses say of the two ends of something between them."""
-    return theorem.implied + _squeezed(theorem.hypotheses)
+    """What it names as implied, and what its hypotheses say of the two ends of something between them."""
+    proved = (Hypothesis(item.id, item.conclusion, f"they obey {item.id} ({item.title})") for item in theorem.implied)
+    return (*proved, *_squeezed(theorem.hypotheses))
 
 
 @lru_cache(maxsize=CACHED)

@@ -37,7 +37,8 @@ NUMBER = sp.Symbol("number", real=True).assumptions0
 def shape(theorem: Theorem) -> Iterator[str]:
     """What is no relation, has no meaning, or is defined nowhere: with such a part nothing else can be said."""
     formulas = {"the conclusion": theorem.conclusion}
-    formulas |= {f"the hypothesis {item.name!r}": item.formula for item in (*theorem.hypotheses, *theorem.implied)}
+    formulas |= {f"the hypothesis {item.name!r}": item.formula for item in theorem.hypotheses}
+    formulas |= {f"what {item.id} concludes": item.conclusion for item in theorem.implied}
     found = False
     for name, formula in formulas.items():
         for relation in relations(formula):

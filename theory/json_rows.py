@@ -12,10 +12,10 @@ import sympy as sp
 from theory.arithmetic import Rounded, plain
 from theory.coq_statement import statement_of
 from theory.evaluate import Input, domain_text, inputs
-from theory.render import filled, words_of
 from theory.text import text_of
 from theory.theorem import Rank
 from theory.verdict import Verdict
+from theory.wording import filled, words_of
 
 
 def as_dict(verdict: Verdict, value: tuple[Rounded, dict[str, Any]] | None) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def as_dict(verdict: Verdict, value: tuple[Rounded, dict[str, Any]] | None) -> d
         "words": had(lambda: words_of(theorem)),
         "good for": had(lambda: filled(theorem, theorem.good_for)),
         "hypotheses": {item.name: had(lambda item=item: text_of(item.formula)) for item in theorem.hypotheses},
+        "implied": [item.id for item in theorem.implied],
         "inputs": had(lambda: [input_as_dict(item) for item in inputs(theorem)]),
         "proof": had(lambda: [line.why for line in theorem.chain()] if theorem.chain else []),
         "coq": had(lambda: statement_of(theorem) if theorem.rank is Rank.KERNEL else None),

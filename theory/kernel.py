@@ -29,7 +29,7 @@ from threading import Thread
 
 from theory import coq_grammar, vocabulary
 from theory.coq_statement import mismatch, statement_of
-from theory.theorem import Theorem
+from theory.theorem import ID_PATTERN, Theorem
 
 ALLOWED_AXIOMS: Mapping[str, str] = {
     "ClassicalDedekindReals.sig_forall_dec": "Coq.Reals.ClassicalDedekindReals.sig_forall_dec",
@@ -62,6 +62,10 @@ def untrusted(theorem: Theorem) -> str | None:
     for name in vocabulary.files(theorem.coq_imports):
         if name not in required:
             return f"{theorem.coq_file.name} doesn't require {name}, whose words the statement may use"
+    for name in sorted(borrowed(theorem.coq_file) ^ set(theorem.needs)):
+        if name in theorem.needs:
+            return f"`needs` names {name}, and {theorem.coq_file.name} doesn't require its file"
+        return f"{theorem.coq_file.name} requires the file of {name}, which `needs` doesn't name"
     return next(vocabulary.faults(theorem.coq_imports, theorem.folder), None)
 
 
@@ -80,6 +84,16 @@ def sources(path: Path) -> tuple[Path, ...]:
 
     visit(path)
     return tuple(seen)
+
+
+def borrowed(path: Path) -> set[str]:
+    """Ids of the theorems whose files a Coq file requires, itself or by way of files of lemmas."""
+    found, files = set[str](), [path]
+    for file in files:  # which grow meanwhile
+        names = _required(file)
+        found |= set(filter(ID_PATTERN.fullmatch, names))
+        files += [other for name in names if name not in found if (other := path.with_name(f"{name}.v")) not in files]
+    return found
 
 
 def _required(file: Path) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from theory import coq_statement, kernel, tolerance_mutants
+from theory import coq_statement, form, kernel, tolerance_mutants
 from theory.arithmetic import NotEvaluated
 from theory.chain import first_fault
 from theory.coq_printer import NotPrintable
@@ -37,6 +37,8 @@ from theory.registry import select
 from theory.theorem import Rank, Theorem, by_id
 from theory.witness import true_of
 
+BESIDE_THE_PROOF = ("words", "implied")
+"""Kinds of mutants that change neither the statement nor its proof: the checker itself must reject them."""
 SAMPLES = 400
 """Random instances that try to refute a mutant which the checker accepts."""
 
@@ -88,8 +90,15 @@ def run(
     jobs: int = 1,
     report: Callable[[str], None] = lambda name: None,
 ) -> Score:
-    """Judge the mutants of theorems and of :data:`TOLERANCES`, or a random ``share`` of them, in ``jobs`` processes."""
-    score = Score()
+    """Judge the mutants of theorems and of :data:`TOLERANCES`, or a random ``share`` of them, in ``jobs`` processes.
+
+    Raises:
+        ValueError: a theorem itself is rejected; where its form is wrong, before anything else is done.
+    """
+    score, lemmas = Score(), by_id(select())
+    for name in ids:
+        if name != TOLERANCES:
+            _refuse(name, next(form.shape(lemmas[name]), None))
     parts = [(name, part) for name in ids for part in range(PARTS if name == TOLERANCES else 1)]
     work = partial(judge_part, share=share, seed=seed)
     if jobs == 1:
@@ -102,6 +111,11 @@ def run(
             score.add(one)
             report(part[0])
     return score
+
+
+def _refuse(name: str, fault: str | None) -> None:
+    if fault:
+        raise ValueError(f"{name} is rejected as it is, so its mutants say nothing: {fault}")
 
 
 def judge_part(part: tuple[str, int], share: float, seed: int) -> Score:
@@ -118,8 +132,7 @@ def judge_part(part: tuple[str, int], share: float, seed: int) -> Score:
                 judge_tolerance(change, score)
         return score
     lemmas = by_id(select())
-    if reason := rejection(lemmas[name], lemmas):
-        raise ValueError(f"{name} is rejected as it is, so its mutants say nothing: {reason}")
+    _refuse(name, rejection(lemmas[name], lemmas))
     for mutant in mutants_of(lemmas[name]):
         if chance.random() < share:
             judge_mutant(mutant, lemmas[name], lemmas, score)
@@ -141,6 +154,8 @@ def judge_mutant(mutant: Mutant, original: Theorem, lemmas: Mapping[str, Theorem
     reason = rejection(mutant.theorem, lemmas)
     if reason:
         score.rejected[mutant.kind] += 1
+    elif mutant.kind in BESIDE_THE_PROOF:
+        score.survived.append(str(mutant))
     elif same_statement(mutant.theorem, original):
         score.true.append((str(mutant), "the statement is unchanged, and the changed proof is a proof of it"))
     elif refuted(mutant.theorem, lemmas):
@@ -216,7 +231,8 @@ def coq_sample(theorems: Iterable[Theorem], folder: Path, *, count: int, seed: i
     # A hypothesis that is left out becomes True under its name: where the script still proves, it was not needed.
     own = [theorem for theorem in theorems if theorem.rank is Rank.KERNEL]
     sample = chance.sample(own, min(count, len(own)))
-    chosen = [(theorem, chance.choice(list(mutants_of(theorem)))) for theorem in sample]
+    changes = {one.id: [item for item in mutants_of(one) if item.kind not in BESIDE_THE_PROOF] for one in sample}
+    chosen = [(theorem, chance.choice(changes[theorem.id])) for theorem in sample]
     folder.mkdir(parents=True, exist_ok=True)
     for path in dict.fromkeys(path for theorem, _ in chosen for path in kernel.sources(theorem.coq_file)[:-1]):
         kernel.compiled(path, folder)

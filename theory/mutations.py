@@ -129,7 +129,7 @@ def _changed_relation(formula: Relational, symbols: Sequence[sp.Symbol]) -> Iter
 
 
 def mutants_of(theorem: Theorem) -> Iterator[Mutant]:
-    """Every mutant of a theorem: conclusion, hypotheses, domains, numbers of its words, lines of the proof."""
+    """Every mutant of a theorem: conclusion, hypotheses, domains, numbers of its words, what is implied, its proof."""
     symbols = [row.symbol for row in theorem.variables if isinstance(row.symbol, sp.Symbol)]
 
     def mutant(part: str, kind: str, text: str, **changes: Any) -> Mutant:
@@ -147,11 +147,16 @@ def mutants_of(theorem: Theorem) -> Iterator[Mutant]:
         yield mutant(f"domain of {symbol}", "number", f"{interval} -> its usual one", domains={
             key: value for key, value in theorem.domains.items() if key != symbol})  # fmt: skip
     for name, number in theorem.numbers.items():
-        quoted = number if isinstance(number, Quoted) else Quoted(number)
+        quoted = Quoted.of(number)
         for _, text, part in changed_expressions(quoted.part, symbols) if not quoted.by else ():
             if not is_part(part, theorem):  # which of its own numbers a sentence quotes is for its author to see
                 changed = {**theorem.numbers, name: replace(quoted, part=part)}
                 yield mutant(f"number {name} of the words", "words", text, numbers=changed)
+    for index, item in enumerate(theorem.implied):
+        others = theorem.implied[:index], theorem.implied[index + 1 :]
+        for _, text, relation in changed_formulas(item.conclusion, symbols):
+            changed = replace(item, conclusion=relation)
+            yield mutant(f"implied {item.id}", "implied", text, implied=(*others[0], changed, *others[1]))
     if theorem.chain is not None:
         yield from _proof_mutants(theorem, theorem.chain(), symbols)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache
+from string import ascii_lowercase
 from types import ModuleType
 
 from onebit_modules import Broken, each_module, file_of
 from theory import theorems
 from theory.notation import Row
-from theory.theorem import Hypothesis, Theorem
-
-ID_PATTERN = re.compile(r"T(\d+)([a-z]?)")
+from theory.theorem import ID_PATTERN, Hypothesis, Theorem
 
 
 def sort_key(theorem_id: str) -> tuple[int, str]:
@@ -23,14 +21,20 @@ def sort_key(theorem_id: str) -> tuple[int, str]:
     return int(match[1]), match[2]
 
 
+def names(theorem_id: str) -> tuple[str, str]:
+    """``"T6b"`` -> ``("T6b", "T6")``: its own name, and the one that it shares with T6a, T6c ..."""
+    return theorem_id, theorem_id.rstrip(ascii_lowercase)
+
+
 class NotRead(ValueError):  # noqa: N818  (it says what is missing)
     """A theorem that is asked for is not there, and may stand in a file that can't be used."""
 
 
 def _check_class(theorem: Theorem) -> None:
     """Refuse an object of a class derived from ours, which may claim anything."""
-    rows = (*theorem.where, *theorem.hypotheses, *theorem.implied)
-    for item, kinds in ((theorem, (Theorem,)), *((row, (Row, Hypothesis)) for row in rows)):
+    theorems_ = ((item, (Theorem,)) for item in (theorem, *theorem.implied))
+    rows = ((item, (Row, Hypothesis)) for item in (*theorem.where, *theorem.hypotheses))
+    for item, kinds in (*theorems_, *rows):
         if type(item) not in kinds:
             raise TypeError(f"{type(item).__name__} is none of the classes {' '.join(kind.__name__ for kind in kinds)}")
 
@@ -82,11 +86,7 @@ def select(ids: Iterable[str] = ()) -> tuple[Theorem, ...]:
     wanted: set[str] = set()
     for name in ids:
         full = "T" + name.strip().lower().removeprefix("t")
-        hits = {
-            theorem.id
-            for theorem in everything
-            if full in (theorem.id, theorem.id.rstrip("abcdefghijklmnopqrstuvwxyz"))
-        }
+        hits = {theorem.id for theorem in everything if full in names(theorem.id)}
         if not hits:
             reason = f"no theorem {name!r}; choose from {' '.join(theorem.id for theorem in everything)}"
             files = collect()[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,15 +10,15 @@ import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
 from theory.definedness import by_convention
-from theory.evaluate import bound, domain_text, evaluate, inputs
+from theory.evaluate import bound, domain_text, inputs
 from theory.formula import ForAll, Formula, Implies
 from theory.limit import SECONDS
 from theory.notation import ALIASES, NOTATION, Row
 from theory.text import text_of
-from theory.theorem import Line, Quoted, Rank, Theorem
+from theory.theorem import Line, Rank, Theorem
 from theory.verdict import known_inputs
 from theory.witness import LONGEST
-from theory.wording import PLACE, value_of
+from theory.wording import computed_by, filled, words_of
 
 UNICODE_TO_LATEX = {
     "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\varepsilon", "κ": r"\kappa",
@@ -98,59 +97,6 @@ def escape_latex(text: str) -> str:
 
 LONGEST_FORMULA = 1000
 """Characters of LaTeX beyond which a formula scaled to one line could no longer be read."""
-
-
-OPERATORS = ("/", "*", "^", "-", "+")
-LARGEST_DENOMINATOR = 100
-"""From here on a fraction is written as a decimal number in a sentence."""
-
-
-def words_of(theorem: Theorem) -> str:
-    """The words with their numbers filled in."""
-    return filled(theorem, theorem.words)
-
-
-def filled(theorem: Theorem, sentence: str) -> str:
-    """A sentence of a theorem with its numbers filled in, each computed (:mod:`theory.wording`)."""
-
-    def number(found: re.Match[str]) -> str:
-        value = value_of(theorem.numbers[found[1]])
-        text = number_text(value)
-        return f"({text})" if _is_open(text, value, sentence[: found.start()], sentence[found.end() :]) else text
-
-    return PLACE.sub(number, sentence)
-
-
-def computed_by(theorem: Theorem) -> str:
-    """What the numbers are that sentences quote and the statement has no part for; empty if there are none."""
-    items = [number for number in theorem.numbers.values() if isinstance(number, Quoted) and number.by]
-    return "; ".join(f"{number_text(value_of(number))} is {number.by}" for number in items)
-
-
-def _is_open(text: str, value: Any, before: str, after: str) -> bool:
-    """Whether the words around a formula could be read into it ("within 2 - b E"), so that it needs parentheses.
-
-    A sum always does. So does a fraction with letters where the sentence goes on, and anything composed beside an
-    operator.
-    """
-    expression = sp.sympify(value)
-    beside_operator = before.endswith(OPERATORS) or after.startswith(OPERATORS)
-    if not expression.free_symbols:
-        return beside_operator and ("/" in text or text.startswith("-"))
-    if expression.is_Add or text.startswith("-"):
-        return True
-    if sp.fraction(expression)[1] != 1:
-        return beside_operator or not (after == "" or after[0] in ".,:;)")
-    return beside_operator and not expression.is_Atom
-
-
-def number_text(value: Any) -> str:
-    """An exact number or expression as it is written in a sentence; to three digits where it has more than that."""
-    expression = sp.sympify(value)
-    short = expression.is_Rational and expression.q < LARGEST_DENOMINATOR
-    if expression.has(sp.Float) or not (short or expression.free_symbols):
-        return f"{float(evaluate(expression, {})):.3g}"
-    return str(expression)
 
 
 def sharpness(theorem: Theorem) -> str:
@@ -237,6 +183,7 @@ def _inputs(theorem: Theorem) -> list[str]:
         name = f"`{code}`" + (f" or `{also[code]}`" if code in also else "")
         texts.append(f"{name} ({default_text(value)})")
     note = " An array, unless it is given, is that of the example." if any("an array" in text for text in texts) else ""
+    note += f" What contradicts {' or '.join(item.id for item in theorem.implied)} is refused." * bool(theorem.implied)
     return [f"**To evaluate.** `onebit prove {theorem.id} --set NAME=NUMBER` takes, each with its default:", "",
             f"{', '.join(texts)}.{note}", ""]  # fmt: skip
 
@@ -288,9 +235,10 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "Numbers in titles, words and what a theorem is good for are computed from its statement, or listed under",
         "*Numbers* with what they are computed from; a numeral in letters is one of the statement's.",
         "",
-        "What no machine checks: that the title, the words (and which numbers they quote), the remarks, the source,",
-        "the laws named, the meanings of symbols, the LaTeX of a symbol and the value that an example attains are",
-        "those of the statement. (A symbol's LaTeX holds no arithmetic, and no two symbols of a theorem share one.)",
+        "What no machine checks: that the title, the words (and which numbers they quote), those of hypotheses, the",
+        "remarks, the source, the laws named, the meanings, units and LaTeX of symbols, the names of checks, and what",
+        "an example is said to be and attains are those of the statement; and that a default is a usual value.",
+        "(A symbol's LaTeX holds no arithmetic, and no two symbols of a theorem share one.)",
         "The text box is what is proved. Nor is it checked that hypotheses can be met where an example leaves it open:",
         "it is a run in float64, so it meets equations, and bounds on arrays, up to a relative rounding of 2^-42",
         "(a strict inequality holds by more, but several equations may be off together); a",
@@ -305,7 +253,7 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "A number means what is typed: 0.999 is 999/1000. What is printed is rounded once, of whatever size it is.",
         "Numbers that contradict a condition of the theorem (T large enough, a small step), or what follows from its",
         "hypotheses (p_min at most p_max), are refused. Such consequences are found along chains of inequalities, and",
-        "stated where they are of another kind (moments): other inputs that no run has may still give a number.",
+        "proved where they are of another kind (T1p, T1q, T6m): other inputs that no run has may still give a number.",
         "",
         "## Notation",
         "",

@@ -15,6 +15,7 @@ There are two kinds of machine proof, and a fallback that is never called a proo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,6 +29,8 @@ from sympy.core.relational import Relational
 
 from theory.formula import Formula, free_symbols
 from theory.notation import NOTATION, Row, implied_domain
+
+ID_PATTERN = re.compile(r"T(\d+)([a-z]?)")
 
 
 class Rank(StrEnum):
@@ -68,6 +71,16 @@ class Quoted:
     at: Mapping[Any, Any] = field(default_factory=dict)
     by: str = ""
 
+    @classmethod
+    def of(cls, number: Any) -> Quoted:
+        """An entry of ``numbers``, where a part of the statement may stand for itself."""
+        return number if isinstance(number, cls) else cls(number)
+
+    @property
+    def value(self) -> sp.Expr:
+        """What it comes to."""
+        return sp.sympify(self.part).subs(dict(self.at), simultaneous=True)
+
 
 @dataclass(frozen=True)
 class Line:
@@ -104,13 +117,13 @@ class Theorem:
 
     Attributes:
         id: ``"T5a"``: the id used in code, tests, docs and figures.
-        title: a short name in the field's terms. No number is written in it, nor in ``words`` and ``good_for``:
-            ``{name}`` stands for one of ``numbers`` (:mod:`theory.wording`).
+        title: a short name in the field's terms. No number is written in it.
         conclusion: the relation that is proved, for all values of its variables within their domains.
         hypotheses: everything the proof uses besides the domains.
-        words: the statement in plain English.
-        implied: relations between inputs that follow from the hypotheses (of moments, say), so that inputs which
-            contradict them are refused. They are no part of what is proved.
+        words: the statement in plain English. No number is written in it, nor in ``good_for``: ``{name}`` stands for
+            one of ``numbers`` (:mod:`theory.wording`).
+        implied: proved theorems whose hypotheses are among these, and which speak of inputs alone: inputs that
+            contradict one (moments that no vector has, say) are refused. No proof of this theorem may use them.
         numbers: what the sentences quote: parts of the statement, or a :class:`Quoted`.
         good_for: what a user of the project has from it, one sentence.
         source: paper and number, or ``"ours"``.
@@ -120,7 +133,7 @@ class Theorem:
         instance: values for which alone the chain is checked.
         example: an instance that comes near the bound.
         numeric_checks: named checks that must return True.
-        needs: ids of the theorems whose conclusions the chain or the Coq file uses.
+        needs: ids of the theorems whose conclusions the chain uses, or whose files the Coq file requires.
         laws: ids of the laws and conventions (docs/algorithm.md) that it proves, e.g. ``("L10",)``.
         remarks: what it does not say, and how it differs from what is published.
         coq_imports: Coq files of ours, besides Prelude, whose definitions the statement speaks of ("Rounding").
@@ -135,7 +148,7 @@ class Theorem:
     good_for: str
     source: str
     hypotheses: tuple[Hypothesis, ...] = ()
-    implied: tuple[Hypothesis, ...] = ()
+    implied: tuple[Theorem, ...] = ()
     numbers: Mapping[str, Any] = field(default_factory=dict)
     where: tuple[Row, ...] = ()
     domains: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)

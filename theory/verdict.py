@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from string import ascii_lowercase
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +16,7 @@ from theory.chain import faults
 from theory.evaluate import check_conditions, evaluate, with_defaults
 from theory.formula import sign_of
 from theory.limit import SECONDS, processor_time
+from theory.registry import names
 from theory.theorem import Example, Rank, Theorem, run_checks
 from theory.witness import contradictions
 
@@ -94,6 +94,10 @@ def _judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str
         else:
             reasons, evidence = recorded(theorem)
             unchecked += reasons
+    used = theorem.needs if theorem.chain is not None else ()  # a Coq proof has its lemmas' proofs checked with it
+    for item in (*theorem.implied, *(lemmas[name] for name in used if name in lemmas)):
+        if item.rank is Rank.KERNEL:
+            unchecked += [f"{item.id}, on which it rests: {reason}" for reason in recorded(item)[0]]
     wrong += [
         f"it speaks of {name}, which is no {'theorem' if name.startswith('T') else 'law'}"
         for name in unknown_ids(theorem, lemmas)
@@ -120,7 +124,7 @@ def recorded(theorem: Theorem) -> tuple[tuple[str, ...], str]:
 
 def unknown_ids(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str]:
     """Ids in a theorem's texts that no theorem has (T6 stands for T6a, T6b ...), and laws that there are not."""
-    known = {*lemmas, *(name.rstrip(ascii_lowercase) for name in lemmas), theorem.id}
+    known = {theorem.id}.union(*map(names, lemmas))
     texts = (theorem.title, theorem.words, theorem.good_for, theorem.source, theorem.remarks)
     named = {name for text in texts for name in re.findall(r"\bT\d+[a-z]*\b", text)}
     return [*sorted(named - known), *sorted(set(theorem.laws) - LAWS)]

@@ -1,8 +1,8 @@
 """Numbers that sentences quote: each is a part of the statement, or computed from a part, or says what it is from.
 
-A title, words and what a theorem is good for contain no digits of their own: ``{name}`` stands for an entry of
-``numbers``. A numeral in letters ("half", "fourth") must be a number of the statement too, so that neither goes on
-saying what the statement once said. Which of its numbers a sentence quotes is for its author to see.
+A title, words and what a theorem is good for contain no digits of their own: in the latter two ``{name}`` stands for
+an entry of ``numbers``. A numeral in letters ("half", "fourth") must be a number of the statement too, so that neither
+goes on saying what the statement once said. Which of its numbers a sentence quotes is for its author to see.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from unicodedata import numeric
 
 import sympy as sp
 
+from theory.evaluate import evaluate
 from theory.formula import ForAll, Formula, Implies, relations
 from theory.theorem import Quoted, Theorem
 
@@ -40,15 +41,11 @@ LETTERS: dict[str, int] = {
     "dozen": 12, "hundredth": 100, "thousandth": 1000,
 }  # fmt: skip
 """Numerals in letters, with the number that they, or what they are a share of, name."""
-NUMERAL = re.compile(rf"\b({'|'.join([*LETTERS, 'halv'])})(?:s|es|d|ed|fold)?\b(?!-)", re.IGNORECASE)
+NUMERAL = re.compile(rf"\b({'|'.join(LETTERS)})(?:s|es|d|ed|fold)?\b(?!-)", re.IGNORECASE)
+OPERATORS = ("/", "*", "^", "-", "+")
+LARGEST_DENOMINATOR = 100
+"""From here on a fraction is written as a decimal number in a sentence."""
 WITHOUT_VALUE = (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I, sp.E)
-
-
-def value_of(number: Any) -> sp.Expr:
-    """What a number of the words comes to."""
-    if not isinstance(number, Quoted):
-        return sp.sympify(number)
-    return sp.sympify(number.part).subs(dict(number.at), simultaneous=True)
 
 
 def texts(theorem: Theorem) -> dict[str, str]:
@@ -60,10 +57,11 @@ def faults(theorem: Theorem) -> Iterator[str]:
     """Numbers in the sentences of a theorem that nothing computes, and entries of ``numbers`` that are none."""
     known = {abs(part) for part in parts(theorem) if isinstance(part, sp.Rational)}
     known |= {abs(cast(sp.Expr, end)) for row in theorem.variables if row.domain for end in row.domain.args[:2]}
-    for number in theorem.numbers.values():
-        if isinstance(number, Quoted):
-            known |= {abs(sp.sympify(value)) for value in number.at.values()}
+    numbers = {name: Quoted.of(number) for name, number in theorem.numbers.items()}
+    known |= {abs(sp.sympify(value)) for quoted in numbers.values() for value in quoted.at.values()}
     known |= {1 / number for number in known if number.is_Rational and number}
+    if place := PLACE.search(theorem.title):
+        yield f"title: a number has no place there: {place[0]}"
     for name, text in texts(theorem).items():
         bare = NAMES_WITH_DIGITS.sub("", PLACE.sub("", text))
         if digits := re.search(r"\S*\d\S*", bare):
@@ -72,19 +70,18 @@ def faults(theorem: Theorem) -> Iterator[str]:
         if odd_signs := [x for x in signs if sp.Rational(Fraction(numeric(x)).limit_denominator(1000)) not in known]:
             yield f"{name}: {odd_signs[0]!r} is no number of the statement"
         for word in NUMERAL.findall(bare):
-            if LETTERS.get(word.lower(), 2) not in known:
+            if LETTERS[word.lower()] not in known:
                 yield f"{name}: {word!r} is no number of the statement"
     if odd := set(PLACE.findall(" ".join(texts(theorem).values()))) ^ set(theorem.numbers):
         yield f"the sentences and `numbers` don't name the same: {', '.join(sorted(odd))}"
-    for name, number in theorem.numbers.items():
-        quoted = number if isinstance(number, Quoted) else Quoted(number)
+    for name, quoted in numbers.items():
         if not quoted.by and not is_part(sp.sympify(quoted.part), theorem):
             yield f"the number {name}, {quoted.part}, is no part of the statement: `Quoted(..., by=)` says whose it is"
         outside = [f"{part} = {value}" for part, value in quoted.at.items() if not _is_allowed(part, value, theorem)]
         if outside:
             yield f"the number {name} is quoted outside the domains, at {', '.join(outside)}"
-        elif value_of(quoted).has(*WITHOUT_VALUE):
-            yield f"the number {name} has no value: {quoted.part} is {value_of(quoted)} there"
+        elif (value := quoted.value).has(*WITHOUT_VALUE):
+            yield f"the number {name} has no value: {quoted.part} is {value} there"
 
 
 def _is_allowed(part: Any, value: Any, theorem: Theorem) -> bool:
@@ -119,3 +116,51 @@ def _parts(formula: Formula) -> frozenset[Any]:
         limits = (part for _, limit in formula.bound() if limit is not None for part in sp.preorder_traversal(limit))
         return _parts(formula.body).union(limits)
     return frozenset(part for one in relations(formula) for part in sp.preorder_traversal(one))
+
+
+def words_of(theorem: Theorem) -> str:
+    """The words with their numbers filled in."""
+    return filled(theorem, theorem.words)
+
+
+def filled(theorem: Theorem, sentence: str) -> str:
+    """A sentence of a theorem with its numbers filled in, each computed."""
+
+    def number(found: re.Match[str]) -> str:
+        value = Quoted.of(theorem.numbers[found[1]]).value
+        text = number_text(value)
+        return f"({text})" if _is_open(text, value, sentence[: found.start()], sentence[found.end() :]) else text
+
+    return PLACE.sub(number, sentence)
+
+
+def computed_by(theorem: Theorem) -> str:
+    """What the numbers are that sentences quote and the statement has no part for; empty if there are none."""
+    items = [quoted for quoted in map(Quoted.of, theorem.numbers.values()) if quoted.by]
+    return "; ".join(f"{number_text(quoted.value)} is {quoted.by}" for quoted in items)
+
+
+def _is_open(text: str, value: Any, before: str, after: str) -> bool:
+    """Whether the words around a formula could be read into it ("within 2 - b E"), so that it needs parentheses.
+
+    A sum always does. So does a fraction with letters where the sentence goes on, and anything composed beside an
+    operator.
+    """
+    expression = sp.sympify(value)
+    beside_operator = before.endswith(OPERATORS) or after.startswith(OPERATORS)
+    if not expression.free_symbols:
+        return beside_operator and ("/" in text or text.startswith("-"))
+    if expression.is_Add or text.startswith("-"):
+        return True
+    if sp.fraction(expression)[1] != 1:
+        return beside_operator or not (after == "" or after[0] in ".,:;)")
+    return beside_operator and not expression.is_Atom
+
+
+def number_text(value: Any) -> str:
+    """An exact number or expression as it is written in a sentence; to three digits where it has more than that."""
+    expression = sp.sympify(value)
+    short = expression.is_Rational and expression.q < LARGEST_DENOMINATOR
+    if expression.has(sp.Float) or not (short or expression.free_symbols):
+        return f"{float(evaluate(expression, {})):.3g}"
+    return str(expression)

@@ -79,7 +79,7 @@ def test_a_part_without_a_meaning_is_named(part, place):
     broken = {
         "conclusion": lambda: made(one, sp.Le(x, part, evaluate=False), hypotheses=(given,)),
         "hypothesis": lambda: made(one, hypotheses=(odd,)),
-        "implied": lambda: made(one, hypotheses=(given,), implied=(odd,)),
+        "implied": lambda: made(one, hypotheses=(given,), implied=(replace(SQUARE, conclusion=odd.formula),)),
         "line": lambda: made(Line("<=", part, "this"), hypotheses=(given,)),
         "factor": lambda: made(Line("<=", y, "this", (Use("h", times=part),)), hypotheses=(given,)),
         "slack": lambda: made(Line("<=", y, "this", (Use("h"),), slack=(part,)), hypotheses=(given,)),
@@ -203,3 +203,10 @@ def test_a_theorem_that_is_rejected_has_no_mutants(monkeypatch):
     monkeypatch.setattr(mutants, "select", lambda ids=(): (wrong,))
     with pytest.raises(ValueError, match="its mutants say nothing: line 1"):
         mutants.judge_part(("T99", 0), 1.0, 0)
+
+
+def test_a_wrong_form_is_told_before_any_mutant_is_judged(monkeypatch):
+    monkeypatch.setattr(mutants, "select", lambda ids=(): (theorem(sp.true, [Line("=", x, "nothing")]),))
+    monkeypatch.setattr(mutants, "judge_part", lambda part, share, seed: pytest.fail("a mutant is judged"))
+    with pytest.raises(ValueError, match=r"T99 is rejected as it is, .* the conclusion is no relation"):
+        mutants.run([mutants.TOLERANCES, "T99"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from time import sleep
 
 import pytest
@@ -103,6 +104,26 @@ def test_the_file_that_is_to_blame_is_named(tmp_path):
     helper.write_text(lemma.format("Admitted."))
     [fault] = kernel.check_all([made], tmp_path / "out")["T99"].faults
     assert "Helper.v: no command may stand in a proof: `Admitted`" in fault
+
+
+def test_what_a_theorem_needs_is_what_its_coq_file_requires(tmp_path):
+    """By way of a file of lemmas too, and that file may require itself."""
+    shutil.copy(Path(kernel.__file__).parent / "theorems" / "T1b.v", tmp_path)
+    shutil.copy(Path(kernel.__file__).parent / "theorems" / "Signs.v", tmp_path)
+    (tmp_path / "Helper.v").write_text("From Onebit Require T1b Helper.\n")
+    alone, helped = a_kernel_theorem(tmp_path, GOOD), "From Onebit Require Import Helper."
+    assert kernel.untrusted(alone) is None
+    assert kernel.untrusted(replace(alone, needs=("T1b",))) == "`needs` names T1b, and T99.v doesn't require its file"
+    for preamble in ("From Onebit Require T1b.", helped):
+        made = a_kernel_theorem(tmp_path, GOOD, preamble)
+        missing = "T99.v requires the file of T1b, which `needs` doesn't name"
+        assert kernel.untrusted(made) == missing
+        assert kernel_record.faults(made, {}) == (missing,)
+        assert kernel.untrusted(replace(made, needs=("T1b",))) is None
+    (tmp_path / "Other.v").write_text("From Onebit Require T6a.\n")
+    (tmp_path / "T1b.v").write_text("From Onebit Require T6a Other.\n")  # what T1b needs is its own affair
+    shutil.copy(Path(kernel.__file__).parent / "theorems" / "T6a.v", tmp_path)
+    assert kernel.borrowed(a_kernel_theorem(tmp_path, GOOD, "From Onebit Require T1b.").coq_file) == {"T1b"}
 
 
 @coq

@@ -19,9 +19,10 @@ from theory import cli, kernel, mutants, registry, theorems
 from theory.cli import parse_assignments
 from theory.evaluate import inputs
 from theory.registry import all_theorems
-from theory.render import escape_latex, latex_appendix, words_of
+from theory.render import escape_latex, latex_appendix
 from theory.text import names_of, parse
 from theory.theorem import CheckSkipped
+from theory.wording import words_of
 
 ROOT = Path(__file__).parents[2]
 app = typer.Typer()
@@ -75,9 +76,9 @@ def test_a_letter_selects_one_and_order_is_by_number():
         (["6g", "--set", "N=64", "T=1", "noise=1"], "T6g does not apply to these numbers"),
         (["6g", "--set", "N=64", "T=1", "noise=1", "beta1=0.9"], "T6g does not apply to these numbers"),
         (["13d", "--set", "N=64", "T=1", "noise=0.001"], "T13d does not apply to these numbers"),
-        (["1c", "--set", "second_moment=0.1"], "the square of E|x| is at most the mean square of x"),
-        (["1c", "--set", "first_moment=0.1", "second_moment=1", "fourth_moment=1"], "the cube of the mean square"),
-        (["6e", "--set", "pl_constant=2", "smoothness=1"], "strong convexity is at most smoothness"),
+        (["1c", "--set", "second_moment=0.1"], "T1p (The squared mean size is at most the mean square)"),
+        (["1c", "--set", "first_moment=0.1", "second_moment=1", "fourth_moment=1"], "they obey T1q"),
+        (["6e", "--set", "pl_constant=2", "smoothness=1"], "they obey T6m (Strong convexity is at most smoothness)"),
         (["11g", "--set", "sent_sign=0.5"], "T11g does not apply to these numbers"),
         (["1f", "--set", "magnitude=5"], "T1f does not apply to these numbers"),
         (["7d", "--set", "beta1=0.9", "beta2=0.81"], "T7d does not apply to these numbers"),

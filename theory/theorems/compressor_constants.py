@@ -12,26 +12,31 @@ from theory.evaluate import bound
 from theory.formula import ForAll, Implies, array, eq, le, lt, ne, norm_squared, total
 from theory.notation import UNIT, Row, corrected, count, d, k
 from theory.theorem import Example, Hypothesis, Quoted, Theorem
+from theory.theorems.moments import (
+    CUBED,
+    FIRST,
+    FOURTH,
+    MOMENTS,
+    SECOND,
+    SPACE,
+    SQUARED,
+    expected,
+    first,
+    fourth,
+    outcomes,
+    sample,
+    second,
+    w,
+)
 from theory.theorems.scaled_sign_contraction import ALIGNMENT, PHI, THRESHOLD, alignment, alignment_of, of_vector
 from theory.witness import instance
 
-w, l, outcomes = count("w", least=0), count("l", least=0), count("outcomes")
-probability, sample, missed = array("probability"), array("sample"), array("missed")
-first, second, fourth = (sp.Symbol(f"{name}_moment", positive=True) for name in ("first", "second", "fourth"))
+l, missed = count("l", least=0), array("missed")
 deviation = sp.Symbol("deviation", positive=True)
 density = sp.Symbol("density", positive=True)
 x = sp.Symbol("x")
 
-FIRST = Row(first, r"E|x|", "mean size of a coordinate", default=math.sqrt(2 / math.pi))
-SECOND = Row(second, r"Ex^2", "mean square of a coordinate", default=1.0)
-
 DENSITY = Row(density, "p", "share of coordinates that are not zero", domain=sp.Interval.Lopen(0, 1), default=0.1)
-
-
-def expected(term: sp.Expr) -> sp.Expr:
-    """Probability sum over the outcomes w."""
-    return total(probability[w] * term, w, outcomes)
-
 
 _phi = total(sp.Abs(sample[w, k]), k, d) ** 2 / (d * norm_squared(sample[w, k], k, d))
 _limit = first**2 / second
@@ -54,11 +59,7 @@ LONG = Theorem(
         ((second - first**2) / first**2 + (fourth - second**2) / second**2) / (d * deviation**2),
     ),
     hypotheses=(
-        Hypothesis("probabilities", ForAll(((w, outcomes),), le(0, probability[w])), "no probability is negative"),
-        Hypothesis("all_outcomes", eq(total(probability[w], w, outcomes), 1), "they sum to one"),
-        Hypothesis("first", ForAll(((k, d),), eq(expected(sp.Abs(sample[w, k])), first)), "E|x| of every coordinate"),
-        Hypothesis("second", ForAll(((k, d),), eq(expected(sample[w, k] ** 2), second)), "E x^2 of every coordinate"),
-        Hypothesis("fourth", ForAll(((k, d),), le(expected(sample[w, k] ** 4), fourth)), "a bound on E x^4"),
+        *MOMENTS,
         Hypothesis(
             "sizes_uncorrelated",
             ForAll(
@@ -85,14 +86,7 @@ LONG = Theorem(
             "and positive only where phi is far from its limit",
         ),
     ),
-    implied=(
-        Hypothesis("square_of_mean", le(first**2, second), "the square of E|x| is at most the mean square of x"),
-        Hypothesis(
-            "cube_of_square",
-            le(second**3, first**2 * fourth),
-            "the cube of the mean square is at most the square of E|x| times the mean fourth power",
-        ),
-    ),
+    implied=(SQUARED, CUBED),
     words="Take a random vector whose coordinates have one mean size, one mean square and bounded fourth powers, and "
     "in which both the sizes and the squares of different coordinates are uncorrelated. The probability that its phi "
     "is farther than {tolerance} from the square of E|x| over the mean square of x is at most a constant over d.",
@@ -102,13 +96,11 @@ LONG = Theorem(
     source="ours; Chebyshev's inequality",
     example=_pairs,
     where=(
-        Row(outcomes, "n", "outcomes of the probability space"),
-        Row(probability, "p", "probability of an outcome", "(n,)"),
-        Row(sample, "x", "the random vector, by outcome", "(n, d)"),
+        *SPACE,
         Row(missed, r"\mathbb{1}", "one where phi is far from its limit, else zero", "(n,)"),
         FIRST,
         SECOND,
-        Row(fourth, r"Ex^4", "bound on the mean fourth power of a coordinate", default=3.0),
+        FOURTH,
         Row(deviation, r"\varepsilon", "relative deviation of the two means", domain=UNIT, default=0.1),
     ),
     laws=("L10",),

@@ -87,6 +87,7 @@ RATE = Theorem(
     where=ds.SPACE_ROWS,
     domains={noise: POSITIVE},
     example=example,
+    needs=("T6a",),
     laws=("L1", "L2"),
     remarks="σ must be positive; any larger number than the true one is allowed. T and F must be known when γ is "
     "chosen. With E_Δ known a smaller step is better in short runs.",
@@ -114,6 +115,7 @@ SPEEDUP = Theorem(
     where=ds.SPACE_ROWS,
     domains={noise: POSITIVE},
     example=speedup_example,
+    needs=("T6b",),
     laws=("L1", "L2"),
     remarks="T* is N times the square of T6b's transient over 8 p_max² σ² F L. For E_Δ = 0 it grows like N: the cube "
     "is what this proof pays for compression, as the published corollary does. The measured runs (linear_speedup) "

@@ -89,6 +89,7 @@ RATE = Theorem(
     where=ef.ROWS,
     domains={noise: POSITIVE},
     example=example,
+    needs=("T13a",),
     laws=("L1", "L2", "L10"),
     remarks="σ must be positive; any larger number than the true one is allowed. The transient grows like the square "
     "of (1+q)/(1-q) where the workers differ, else like its first power.",
@@ -107,6 +108,7 @@ SPEEDUP = Theorem(
     where=ef.ROWS,
     domains={noise: POSITIVE},
     example=speedup_example,
+    needs=("T13c",),
     laws=("L1", "L2", "L10"),
     remarks="T* is N times the square of T13c's transient over 8 p_max² σ² F L, and grows like the cube of N, as "
     "T6g's.",

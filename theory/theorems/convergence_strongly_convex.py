@@ -14,7 +14,7 @@ import sympy as sp
 from theory import descent as ds
 from theory.convergence_run import of as run_of
 from theory.descent import pl_constant, start_momentum
-from theory.formula import ForAll, array, le, lt, total
+from theory.formula import le, lt, total
 from theory.notation import (
     POSITIVE,
     D,
@@ -35,9 +35,10 @@ from theory.notation import (
 from theory.theorem import Example, Hypothesis, Theorem
 from theory.theorems.convergence_nonconvex import HYPOTHESES
 from theory.theorems.convergence_pl import P_BELOW
+from theory.theorems.curvature import CONVEX, CURVATURE_ROWS, minimiser
+from theory.theorems.curvature import THEOREM as CURVATURE
 from theory.witness import instance
 
-minimiser = array("minimiser")
 start_distance = sp.Symbol("start_distance", positive=True)
 KEEP = 1 - beta1
 SHRINK = lr * pl_constant * p_min / 2
@@ -47,7 +48,6 @@ OMEGA = GAIN * beta1**2 / MEMORY
 FLOOR = lr**2 * p_max * noise**2 / N + GAIN * (p_max * error_bound) ** 2 + OMEGA * KEEP * p_max**2 * noise**2 / N
 """What one step adds."""
 DECAY = (1 - SHRINK) ** T
-point = ds.point
 
 
 def distance_squared(step: object) -> sp.Expr:
@@ -56,27 +56,6 @@ def distance_squared(step: object) -> sp.Expr:
 
 
 DROPPED = ("weights_sum", "descent_inequality", "bounded_below", "preconditioner_nonnegative", "gap_at_start")
-CONVEX = (
-    Hypothesis(
-        "strongly_convex",
-        ForAll(
-            (point,),
-            le(
-                ds.objective(point) - ds.lowest + pl_constant / 2 * ds.squares(point[k] - minimiser[k]),
-                total(ds.slope(point) * (point[k] - minimiser[k]), k, D),
-            ),
-        ),
-        "f is strongly convex, as seen from its minimiser",
-    ),
-    Hypothesis(
-        "gradient_small",
-        ForAll(
-            (point,),
-            le(ds.squares(ds.slope(point)), 2 * smoothness * (ds.objective(point) - ds.lowest)),
-        ),
-        "f is L-smooth: the squared gradient is at most 2 L times the gap",
-    ),
-)
 
 
 def example() -> Example:
@@ -107,13 +86,7 @@ THEOREM = Theorem(
             "the learning rate is small enough for the theorem",
         ),
     ),
-    implied=(
-        Hypothesis(
-            "curvature_between",
-            le(pl_constant, smoothness),
-            "strong convexity is at most smoothness: else no f is both",
-        ),
-    ),
+    implied=(CURVATURE,),
     words="On smooth strongly convex functions and at a learning rate small enough for the theorem, the expected "
     "squared distance of the virtual iterate from the minimiser, in the norm of the inverse of P, shrinks by the "
     "factor {kept} a step, down to a floor of order γσ²/N for the noise plus γ²E_Δ² for compression.",
@@ -122,8 +95,7 @@ THEOREM = Theorem(
     source="ours",
     where=(
         *ds.SPACE_ROWS,
-        Row(pl_constant, r"\mu", "constant of strong convexity", default=0.1),
-        Row(minimiser, "x^*", "the minimiser of f", "(D,)"),
+        *CURVATURE_ROWS,
         Row(
             start_distance,
             "R_0",

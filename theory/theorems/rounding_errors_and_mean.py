@@ -112,7 +112,7 @@ MEAN = Theorem(
             "message_product", ForAll(((i, N),), le(products(order, i), 1)), "a message is multiplied once at most"
         ),
         Hypothesis("error_product", le(products(order, N), 0), "the server error is not multiplied"),
-        Hypothesis("few", lt((depth + 3) * u(), 1), "fewer roundings than the format has numbers between one and two"),
+        Hypothesis("few", lt((depth + 3) * u(), 1), "fewer roundings than one over the unit roundoff"),
     ),
     where=(
         *FORMAT,

@@ -47,7 +47,7 @@ THEOREM = Theorem(
             ForAll(((k, n_factors),), le(factors[k], 1 / (1 - roundoff))),
             "a factor is at most one over one minus u: so it may be 1 + d or 1/(1 + d), abs(d) <= u",
         ),
-        Hypothesis("few", lt(n_factors * roundoff, 1), "fewer roundings than the format has numbers between 1 and 2"),
+        Hypothesis("few", lt(n_factors * roundoff, 1), "fewer roundings than one over the unit roundoff"),
     ),
     where=(
         Row(factors, "f", "1 + d or 1/(1 + d), d the relative error of one rounding"),

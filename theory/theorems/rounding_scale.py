@@ -59,7 +59,7 @@ IN_FORMAT = Hypothesis(
     "what is summed are numbers of the accumulator's format",
 )
 MAGNITUDES = Hypothesis("magnitudes", ForAll(((k, d),), eq(inputs[k], sp.Abs(used[k]))), "the inputs are magnitudes")
-FEW = Hypothesis("few", lt((depth + 3) * u(), 1), "fewer roundings than the format has numbers between one and two")
+FEW = Hypothesis("few", lt((depth + 3) * u(), 1), "fewer roundings than one over the unit roundoff")
 NEAR = Hypothesis(
     "near",
     ForAll(((k, d),), le(sp.Abs(used[k] - vector[k]), tolerances[k])),

@@ -125,7 +125,7 @@ UPDATE = Theorem(
         Hypothesis(
             "few",
             lt((point_steps + moment_steps + decay_steps) * u(), 1),
-            "fewer roundings than the format has numbers between one and two",
+            "fewer roundings than one over the unit roundoff",
         ),
     ),
     where=(
