@@ -107,7 +107,7 @@ def convert(
     out: Annotated[Path, typer.Argument(help="File to write: torch.load gives 'model' and 'optimizer'.")],
     trust: Annotated[
         bool,
-        typer.Option("--trust", help="Load Python objects of any kind. They can run code: only for files that you trust."),
+        typer.Option("--trust", help="Load any Python object. Such a file can run code: only for those you trust."),
     ] = False,
     frozen: Annotated[
         list[str] | None, typer.Option(help="A parameter or module that was not trained; repeat for several.")

@@ -35,7 +35,7 @@ TESTED = "0.19.6"
 
 LOST = (
     "the errors of all workers, if v was frozen: DeepSpeed saves rank 0's only, and drops these too when it loads",
-    "the freeze, if v was frozen: the run begins with one full step of Adam, then freezes v again if freeze_step is over",
+    "the freeze, if v was frozen: the run takes one full step of Adam, then freezes v again if freeze_step is over",
     "loss scale, clipping, learning-rate schedule and position in the data: set them anew",
 )
 """Told to the user: what a checkpoint does not have, or what can't be used."""
