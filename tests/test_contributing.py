@@ -26,7 +26,7 @@ from theory.verdict import judge
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-WHOLE = dict(re.findall(r"This is a whole file, `([\w/.]+)`.*?```python\n(.*?)```", PAGE, flags=re.DOTALL))
+WHOLE = dict(re.findall(r"This is a\swhole file, `([\w/.]+)`.*?```python\n(.*?)```", PAGE, flags=re.DOTALL))
 
 
 @contextmanager
