@@ -105,11 +105,14 @@ def netlab(context: typer.Context) -> None:
 def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint folder of DeepSpeed 0.19.6, or its model_states file.")],
     out: Annotated[Path, typer.Argument(help="File to write: torch.load gives 'model' and 'optimizer'.")],
-    trust: Annotated[bool, typer.Option(help="Unpickle anything that is in it.")] = False,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Load any Python object. Such a file can run code: only for those you trust."),
+    ] = False,
     frozen: Annotated[
-        list[str] | None, typer.Option(help="A parameter or module without gradient; repeat for several.")
+        list[str] | None, typer.Option(help="A parameter or module that was not trained; repeat for several.")
     ] = None,
-    force: Annotated[bool, typer.Option(help="Replace OUT if it exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write what was done and lost to this file.")] = None,
 ) -> None:
     """Turn a checkpoint of DeepSpeed's OneBitAdam into one of ours, and say what is lost."""
@@ -128,7 +131,7 @@ def convert(
     steps = made["optimizer"]["param_groups"][0]["onebit"]["steps"]
     typer.echo(f"{out}: {counted(len(made['optimizer']['state']), 'parameter')} after {counted(steps, 'step')}")
     for lost in deepspeed.LOST:
-        typer.echo(f"lost: {lost}")
+        typer.echo(f"not kept: {lost}")
     if json_file:
         found = {"file": str(out), "steps": steps, "lost": deepspeed.LOST}
         write_atomically(json_file, json.dumps(found, indent=1) + "\n")

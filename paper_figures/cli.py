@@ -90,7 +90,7 @@ def figures(
 
 def listed(figures: Iterable[PaperFigure]) -> list[dict[str, Any]]:
     """What each figure shows, the claims that rest on it, and its minutes (None: not measured), as plain data."""
-    from paper_figures.claims.registry import all_claims  # noqa: PLC0415
+    from paper_figures.claims.registry import shown_by  # noqa: PLC0415
     from paper_figures.recorded import recorded  # noqa: PLC0415
 
     return [
@@ -98,7 +98,7 @@ def listed(figures: Iterable[PaperFigure]) -> list[dict[str, Any]]:
             "name": figure.name,
             "title": figure.title,
             "beside": figure.beside,
-            "claims": [claim.id for claim in all_claims() if figure.name in claim.figures],
+            "claims": [claim.id for claim in shown_by(figure.name)],
             "minutes": recorded()["minutes"].get(figure.name) if figure.runs else 0,
         }
         for figure in figures

@@ -102,12 +102,16 @@ def render(
 
 
 def save(figure: PaperFigure, table: pd.DataFrame, folder: Path) -> Path:
-    """Write ``NAME.svg``, ``.png``, ``.md`` (title and caption) and ``.csv`` (its tidy table) into ``folder``.
+    """Write ``NAME.svg``, ``.png``, ``.md`` (title, caption and claims) and ``.csv`` (its tidy table) into ``folder``.
 
     Nothing is drawn where table, title and caption are those that lie there and the pictures are newer than the code.
     """
+    from paper_figures.claims.registry import shown_by  # noqa: PLC0415 - claims import figures
+
+    claims = "; ".join(f"{claim.id}, {claim.title}" for claim in shown_by(figure.name)) or "none"
+    paragraphs = f"# {figure.title}", figure.caption, f"Beside it in the paper: {figure.beside}.", f"Claims: {claims}."
     texts = {
-        "md": f"# {figure.title}\n\n{figure.caption}\n\nBeside it in the paper: {figure.beside}.\n",
+        "md": "\n\n".join(paragraphs) + "\n",
         "csv": table.to_csv(index=False),
     }
     files = {suffix: folder / f"{figure.name}.{suffix}" for suffix in ("svg", "png", *texts)}

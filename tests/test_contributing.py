@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +24,9 @@ from theory import registry
 from theory.theorem import Line, by_id
 from theory.verdict import judge
 
-PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
-WHOLE = dict(re.findall(r"This is a whole file, `([\w/.]+)`.*?```python\n(.*?)```", PAGE, flags=re.DOTALL))
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+WHOLE = dict(re.findall(r"This is a\swhole file, `([\w/.]+)`.*?```python\n(.*?)```", PAGE, flags=re.DOTALL))
 
 
 @contextmanager
@@ -67,6 +70,20 @@ def test_the_theorem_holds_and_a_wrong_one_does_not(tmp_path):
         assert re.search(r"[1-9]\d* of \d+ false mutants rejected", told.output)
     with pytest.raises(ValueError, match="no theorem 'T99'"):
         registry.select(["T99"])
+
+
+def test_the_figure_passes_the_test_that_the_page_names(tmp_path):
+    """In a process of its own, for the tests of figures list them when they are imported."""
+    (tmp_path / "residual.py").write_text(WHOLE["paper_figures/figures/residual.py"])
+    file = re.search(r"`pytest (\S+) -k NAME`", PAGE)[1]
+    program = f"""
+import sys, pytest, paper_figures.figures
+paper_figures.figures.__path__.append({str(tmp_path)!r})
+sys.exit(pytest.main(["-p", "no:cacheprovider", {file!r}, "-k", "residual"]))"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_figure_is_drawn_and_says_what_the_others_say(tmp_path, monkeypatch):

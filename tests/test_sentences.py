@@ -45,7 +45,7 @@ TERMS = {
     "lane", "chunk", "row", "pair", "level", "covering array", "residual", "guard", "worker", "scale", "message",
     "round", "bucket", "backend", "adapter", "clause", "finding", "profile", "feature", "triple", "verdict",
     "margin", "seed", "virtual iterate", "dyadic", "live", "trigger", "mutant", "tolerance", "relation", "kernel",
-    "unique kill",
+    "unique kill", "crossover", "trust ratio", "digest", "non-inferiority", "Holm", "two-sided", "roofline",
 }  # fmt: skip
 
 

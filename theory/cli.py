@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -31,6 +31,11 @@ LARGEST_POWER = 5000
 """Numbers of more digits, or with more zeros behind the point, are no inputs."""
 
 
+LATEX_MARKS = str.maketrans("", "", "\\{}_")
+"""What is left out of a symbol when it is typed, as in ``ALIASES``: T_w is Tw, ``\\beta_1`` is beta1."""
+
+NO_BOUND = "–"
+
 SHOWN = 4
 """Numbers of an array that are printed, at either end."""
 
@@ -39,10 +44,10 @@ class NotChecked(Exception):  # noqa: N818  (it reports an absence, not an error
     """Nothing was checked, for want of Coq or of mutants; the message says what to do."""
 
 
-def parse_assignments(texts: Iterable[str], codes: Collection[str] = ()) -> dict[str, Any]:
+def parse_assignments(texts: Iterable[str], names: Mapping[str, str] = ALIASES) -> dict[str, Any]:
     """``["N=64", "T=1e5"]`` -> ``{"n_workers": 64, "n_steps": 100000}``; ``g=1,2`` gives a list.
 
-    A name among ``codes``, what the selected bounds take, means itself, and else the symbol of the paper.
+    ``names``: what may be typed -> code name (:func:`typed_names`); any other name is taken for a code name.
 
     Raises:
         ValueError: a text is not NAME=NUMBER, or a name is set twice.
@@ -52,7 +57,7 @@ def parse_assignments(texts: Iterable[str], codes: Collection[str] = ()) -> dict
         name, equals, number = text.partition("=")
         if not (name and equals and number):
             raise ValueError(f"--set takes NAME=NUMBER, got {text!r}")
-        code = name if name in codes else ALIASES.get(name, name)
+        code = names.get(name, name)
         if code in values:
             raise ValueError(f"--set gives {code} twice")
         numbers = [_exact(name, part) for part in number.split(",")]
@@ -83,9 +88,18 @@ def _as_typed(value: Any) -> Any:
     return Fraction(repr(float(value))) if isinstance(value, float) and np.isfinite(value) else value
 
 
-def codes_of(theorems: Iterable[Theorem]) -> set[str]:
-    """The code names of everything that these bounds take."""
-    return {item.row.code for theorem in theorems if not any(shape(theorem)) for item in inputs(theorem)}
+def typed_names(theorems: Iterable[Theorem]) -> dict[str, str]:
+    """What ``--set`` may call the inputs of these bounds -> code name.
+
+    A code name means itself. A symbol means what it stands for in these theorems, and what it stands for in the paper
+    where they don't use it, or not all for the same.
+    """
+    rows = [item.row for theorem in theorems if not any(shape(theorem)) for item in inputs(theorem)]
+    meant: dict[str, set[str]] = {}
+    for row in rows:
+        meant.setdefault(row.latex.translate(LATEX_MARKS), set()).add(row.code)
+    own = {symbol: min(codes) for symbol, codes in meant.items() if len(codes) == 1}
+    return ALIASES | own | {row.code: row.code for row in rows}
 
 
 def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, tuple[Rounded, dict[str, Any]]]:
@@ -114,8 +128,10 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
         except ArithmeticError as reason:
             refused[theorem.id] = f"{theorem.id} has no value at these numbers: {reason}"
         except IndexError:
+            arrays = [item.row.code for item in needed[theorem.id] if not isinstance(item.row.symbol, sp.Symbol)]
             refused[theorem.id] = (
-                f"{theorem.id} needs longer arrays for these numbers: its defaults are those of an example"
+                f"{theorem.id} needs longer arrays for these numbers: the defaults of {' and '.join(arrays)} are those "
+                f"of a small example; give {arrays[0]}=1,2,3 and so on, or smaller numbers"
             )
         except ValueError as reason:
             refused[theorem.id] = str(reason)
@@ -132,6 +148,12 @@ def input_text(value: Any) -> str:
         items = [input_text(item) for item in (value if len(value) <= 2 * SHOWN else [*value[:SHOWN], *value[-SHOWN:]])]
         return f"[{', '.join([*items[:SHOWN], *(['...'] if len(value) > len(items) else []), *items[SHOWN:]])}]"
     return plain(value) if isinstance(value, (int, float, Fraction, np.number)) else str(value)
+
+
+def bounded(theorem: Theorem) -> str:
+    """What is bounded, with its unit, where that is one quantity with a unit."""
+    row = next((row for row in theorem.variables if row.symbol == theorem.conclusion.lhs and row.unit), None)
+    return f"; it bounds {row.code}, in {row.unit}" if row else ""
 
 
 def check_scalars(theorem: Theorem, values: dict[str, Any]) -> None:
@@ -193,7 +215,7 @@ def result_table(verdicts: Sequence[Verdict], values: dict[str, tuple[Rounded, d
             f"{verdict.seconds:.2f}",
         ]
         if values:
-            row.append(str(values[theorem.id][0]) if theorem.id in values else "")
+            row.append(str(values[theorem.id][0]) if theorem.id in values else NO_BOUND)
         table.add_row(*row)
     return table
 
@@ -280,7 +302,7 @@ def prove(
             raise ValueError(f"{settings[0]!r} is not a theorem id; to evaluate a bound write --set {settings[0]}")
         check_sample(share, seed, with_mutants=with_mutants)
         theorems, lemmas = select(name for name in names if "=" not in name), by_id(select())
-        values = evaluated(theorems, parse_assignments(settings, codes_of(theorems))) if settings else {}
+        values = evaluated(theorems, parse_assignments(settings, typed_names(theorems))) if settings else {}
         if with_mutants:
             score = mutate(
                 theorems, console, 1.0 if share is None else share, seed or 0, whole=all("=" in name for name in names)
@@ -351,10 +373,12 @@ def report_details(
             console.print(f"{verdict.theorem.id} is not checked: {reason}", style="bold yellow", markup=False)
         for name in verdict.skipped:
             console.print(f"{verdict.theorem.id} skipped: {name}", style="yellow", markup=False)
-    for name, (_, own) in values.items():
-        console.print(
-            f"{name} at {', '.join(f'{key} = {input_text(value)}' for key, value in own.items())}", markup=False
-        )
+    if values and len(values) < len(verdicts):
+        console.print(f"{NO_BOUND}: its bound takes nothing that was set, or was not evaluated", markup=False)
+    for verdict in verdicts:
+        if (name := verdict.theorem.id) in values:
+            inputs_text = ", ".join(f"{key} = {input_text(value)}" for key, value in values[name][1].items())
+            console.print(f"{name} at {inputs_text}{bounded(verdict.theorem)}", markup=False)
     evidence = sorted({verdict.evidence for verdict in verdicts if verdict.evidence})
     if evidence:
         count = sum(verdict.rank is Rank.KERNEL and verdict.holds for verdict in verdicts)

@@ -34,11 +34,11 @@ STATE |= {"worker_error", "server_error"}
 TESTED = "0.19.6"
 
 LOST = (
-    "if it was frozen, the errors of all workers: DeepSpeed saves rank 0's only, and drops these too when it loads",
-    "if it was frozen, that: the run is in its warm-up, one full step of Adam comes before the next freeze",
-    "loss scale, clipping, schedule and data position: set them anew",
+    "the errors of all workers, if v was frozen: DeepSpeed saves rank 0's only, and drops these too when it loads",
+    "the freeze, if v was frozen: the run takes one full step of Adam, then freezes v again if freeze_step is over",
+    "loss scale, clipping, learning-rate schedule and position in the data: set them anew",
 )
-"""Told to the user."""
+"""Told to the user: what a checkpoint does not have, or what can't be used."""
 
 
 def convert_file(

@@ -40,6 +40,11 @@ def all_claims() -> tuple[Claim, ...]:
     return tuple(sorted(found.values(), key=lambda claim: int(claim.id.removeprefix("P"))))
 
 
+def shown_by(figure: str) -> list[Claim]:
+    """The claims that rest on a figure, by its name."""
+    return [claim for claim in all_claims() if figure in claim.figures]
+
+
 def claims_table(facts: Facts, claims: Iterable[Claim] | None = None) -> list[dict[str, Any]]:
     """Decide claims on ``facts``: a JSON-able record each, in the order of their ids.
 

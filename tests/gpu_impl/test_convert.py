@@ -39,7 +39,7 @@ def test_a_deepspeed_checkpoint_goes_on(dtype, n, tmp_path):
     out = tmp_path / "converted.pt"
     status, said, errors = command(tmp_path, out)
     assert status == 0, errors
-    assert "lost: if it was frozen, the errors of all workers" in said
+    assert "not kept: the errors of all workers, if v was frozen" in said
     rows = pool(n).call(go_on, str(out), dtype)
     for first, stats, _ in rows:
         assert all(torch.equal(a, one["exp_avg_sq"]) for a, one in zip(first, state.values(), strict=True))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from deepspeed_0_19_6.make import batch, network
+from deepspeed_0_19_6.make import FREEZE_STEP, batch, network
 from optimizer_support import ONE_BUCKET, flat, new, pool, record
 from test_optimizer_steps import findings_of
 from torch import distributed as dist
@@ -31,9 +31,9 @@ def resumed(name, **hyper):
     return net, optimizer
 
 
-def two_more_steps():
-    """Of the warm-up, on the batches that DeepSpeed saw."""
-    net, optimizer = resumed("fp32-step4", freeze_step=100)
+def two_more_steps(freeze_step=100):
+    """Of the warm-up, on the batches that DeepSpeed saw: the parameters of each, and the v after the last."""
+    net, optimizer = resumed("fp32-step4", freeze_step=freeze_step, variance_floor=0.0)
     found = [flat(net.parameters())]
     for t in (5, 6):
         x, y = batch(t, dist.get_rank())
@@ -41,7 +41,8 @@ def two_more_steps():
         (net(x) - y).square().mean().backward()
         optimizer.step()
         found.append(flat(net.parameters()))
-    return found
+    v = torch.cat([one["exp_avg_sq"].flatten() for one in optimizer.state_dict()["state"].values()])
+    return found, v.numpy(), optimizer.stats().frozen_at
 
 
 def test_the_warm_up_goes_on_as_deepspeed_itself_went_on():
@@ -51,12 +52,28 @@ def test_the_warm_up_goes_on_as_deepspeed_itself_went_on():
     root, the quotient and the sum 10 times; each rounding is at most ``UNIT`` of a number that is at most as large as
     what it is part of. 100 roundings of the larger of parameter and update in each of two steps bound the difference.
     """
-    for found in pool(2).call(two_more_steps):
+    for found, *_ in pool(2).call(two_more_steps):
         assert found[0].tobytes() == PARAMETERS["step4"].tobytes()
         for ours, theirs, before in zip(found[1:], (PARAMETERS["step5"], PARAMETERS["step6"]), found, strict=False):
             moved = np.abs(theirs - before).max()
             assert np.abs(ours - theirs).max() <= 200 * UNIT * max(np.abs(theirs).max(), moved)
             assert moved > 1000 * 200 * UNIT * np.abs(theirs).max(), "so a step that is not taken would be seen"
+
+
+def test_the_freeze_step_of_a_converted_run_is_deepspeeds():
+    """It freezes the v that DeepSpeed froze, with the number that DeepSpeed was given (docs/migration.md).
+
+    The gradients of the two steps differ by the 200 roundings of the test above, so their squares by twice that and a
+    rounding each; the rest of v was loaded.
+    """
+    saved = torch.load(FILES / "fp32-step9.pt", weights_only=True)["optimizer"]["state"]
+    theirs = np.concatenate([one["exp_avg_sq"].numpy().ravel() for one in saved.values()])
+    for _, ours, frozen_at in pool(2).call(two_more_steps, FREEZE_STEP):
+        assert frozen_at == FREEZE_STEP
+        assert np.abs(ours - theirs).max() <= 500 * UNIT * theirs.max()
+    for _, ours, frozen_at in pool(2).call(two_more_steps, FREEZE_STEP - 1):
+        assert frozen_at == FREEZE_STEP - 1
+        assert np.abs(ours - theirs).max() > 1000 * 500 * UNIT * theirs.max(), "one less would be seen"
 
 
 def go_on(name):

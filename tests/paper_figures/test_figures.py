@@ -18,6 +18,7 @@ from figures_support import (
 )
 
 from paper_figures.algorithms import ADAM, ADAM_FAMILY, ONE_BIT, SGD_FAMILY
+from paper_figures.claims.registry import all_claims
 from paper_figures.figure import PaperFigure, Scale
 from paper_figures.figures import (
     byte_roofline,
@@ -73,7 +74,11 @@ def test_drawing_is_a_pure_function_of_the_table(figure, tmp_path):
         one, two = ((tmp_path / folder / f"{figure.name}.{suffix}").read_bytes() for folder in ("one", "two"))
         assert one == two, "the picture changes without a cause"
     assert {p.suffix for p in (tmp_path / "one").iterdir()} == {".png", ".svg", ".csv", ".md"}
-    assert figure.caption in (tmp_path / "one" / f"{figure.name}.md").read_text()
+    told = (tmp_path / "one" / f"{figure.name}.md").read_text()
+    assert figure.caption in told
+    assert re.findall(r"\bP\d+(?=, )", told.splitlines()[-1]) == [
+        c.id for c in all_claims() if figure.name in c.figures
+    ]
 
 
 @every_figure

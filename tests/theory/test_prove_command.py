@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import theory
 from theory import cli, kernel, mutants, registry, theorems
-from theory.cli import parse_assignments
+from theory.cli import parse_assignments, typed_names
 from theory.evaluate import inputs
 from theory.registry import all_theorems
 from theory.render import escape_latex, latex_appendix
@@ -129,11 +129,27 @@ def test_the_page_has_the_names_that_set_takes_and_their_defaults():
         rows = re.findall(r"`(\w+)`(?: or `(\w+)`)? \(([^)]*)\)", told[1]) if told else []
         assert [name for name, _, _ in rows] == list(items)
         for name, other, default in rows:
-            assert parse_assignments([f"{other or name}=1"], items) == {name: 1}
+            assert parse_assignments([f"{other or name}=1"], typed_names([theorem])) == {name: 1}
             if np.ndim(items[name]) == 0:
                 assert float(default) == pytest.approx(float(items[name]), rel=1e-5)
             else:
                 assert default == "an array"
+
+
+def test_a_symbol_means_what_the_theorem_means_by_it():
+    """The paper's w is what the server compresses; the w of T10a is a share of the steps."""
+    told = prove("10a", "--set", "w=0.25")
+    assert told.exit_code == 0, told.output
+    assert "T10a at warmup_share = 0.25, reduction = 16" in told.output
+    assert parse_assignments(["w=1"], typed_names(registry.select(["T10b"]))) == {"server_input": 1}, "the paper's"
+
+
+def test_what_has_no_bound_and_what_is_bounded_is_told():
+    told = prove("6", "--set", "N=64", "T=1e5")
+    assert told.exit_code == 0, told.output
+    assert "the defaults of learning_rates and averaged_rates are those of a small example" in told.output
+    assert "–: its bound takes nothing that was set, or was not evaluated" in told.output
+    assert "it bounds network_bandwidth, in bytes/s" in prove("8c", "--set", "N=8").output.replace("\n", " ")
 
 
 def test_a_number_of_three_hundred_digits_is_shown_in_short():

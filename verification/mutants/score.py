@@ -207,8 +207,8 @@ def witnessed(mutant: Mutant) -> bool:
 
 def row_of(mutant: Mutant, profile: str = "quick") -> Row:
     """Search for a mutant, up to the first finding."""
-    bug = f"{mutant.bug.text} Only {mutant.trigger.name}."
-    about: dict[str, Any] = {"mutant": mutant.id, "family": mutant.bug.family, "level": mutant.level, "bug": bug}
+    about: dict[str, Any] = {"mutant": mutant.id, "family": mutant.bug.family, "level": mutant.level}
+    about["bug"] = mutant.bug.text
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # mutants divide by zero
         if mutant.trigger.name != "always" and not witnessed(mutant):  # a bug without a condition is one by itself
