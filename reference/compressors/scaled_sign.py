@@ -83,7 +83,7 @@ class BlockSignMessage(Message):
     def decode(self) -> Array:
         if len(self.starts_K) == 1:
             return unpack_signs(self.bits_B, self.dim, self.scales_K[0])
-        lengths_K = np.diff(self.starts_K, append=self.dim)
+        lengths_K = _steps(np.append(self.starts_K, self.dim))
         return unpack_signs(self.bits_B, self.dim, 1) * np.repeat(self.scales_K, lengths_K)
 
 
