@@ -47,14 +47,15 @@ def settled(answer: Callable[[Intervals], Answer]) -> Answer:
     """What ``answer`` says in the first of the arithmetics of :data:`BITS` in which it can tell.
 
     Raises:
-        NotEvaluated: it can't tell in any, or asks for what has no value.
+        Unsettled: it can't tell in any.
+        NotEvaluated: it asks for what has no value.
     """
     for bits in BITS:
         try:
             return answer(intervals(bits))
         except Unsettled:
             continue
-    raise NotEvaluated(f"two numbers are too near each other to be told apart with {BITS[-1]} bits")
+    raise Unsettled(f"two numbers are too near each other to be told apart with {BITS[-1]} bits")
 
 
 class Floats:

@@ -18,7 +18,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from theory.arithmetic import Floats, Intervals, Rounded, Unsettled, plain, rounded, settled
+from theory.arithmetic import BITS, Floats, Intervals, Rounded, Unsettled, plain, rounded, settled
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
 from theory.theorem import Hypothesis, Theorem
@@ -75,7 +75,11 @@ def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
     """
     known = with_defaults(theorem, None, values)
     settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
-    return settled(lambda arithmetic: rounded(evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic))
+    try:
+        return settled(lambda arithmetic: rounded(evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic))
+    except Unsettled:
+        value = _rational(cast(sp.Expr, theorem.conclusion.rhs), known)
+        return settled(lambda arithmetic: rounded(evaluate(value, {}, arithmetic), arithmetic))
 
 
 def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
@@ -180,18 +184,25 @@ def unmet(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = 
     return None
 
 
+RATIONAL = (sp.Add, sp.Mul, sp.Pow, sp.Max, sp.Min, sp.Abs, sp.Symbol, sp.Rational)
+LARGEST_POWER = 2048
+"""Of an exact number: a larger one would have too many digits."""
+
+
 def _rational(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
-    """Value of a rational function, exactly: two that are equal no interval tells apart.
+    """Value of what consists of rational operations, exactly: two that are equal no interval tells apart.
 
     Raises:
-        Unsettled: it is none, or has an exponent that may be long.
+        Unsettled: there are other operations in it, or long powers.
     """
-    powers = expression.atoms(sp.Pow)
-    if expression.is_rational_function() and all(power.exp.is_Integer for power in powers):
-        value = expression.xreplace({name: sp.Rational(values[name]) for name in expression.free_symbols})
-        if value.is_Rational:
-            return value
-    raise Unsettled("two numbers are near each other")
+    if all(isinstance(part, RATIONAL) for part in sp.preorder_traversal(expression)):
+        exact = {name: sp.Rational(values[name]) for name in expression.free_symbols}
+        powers = [cast(sp.Expr, power.exp.xreplace(exact)) for power in expression.atoms(sp.Pow)]
+        if all(power.is_Integer and abs(power) <= LARGEST_POWER for power in powers):
+            value = expression.xreplace(exact)
+            if value.is_Rational:
+                return value
+    raise Unsettled(f"two numbers are too near each other to be told apart with {BITS[-1]} bits")
 
 
 def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dict[Any, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
+from theory.arithmetic import BITS
 from theory.definedness import by_convention
 from theory.evaluate import bound, domain_text, inputs
 from theory.formula import ForAll, Formula, Implies
@@ -251,6 +252,8 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "rejected. `onebit prove 6 --set N=64 T=1e5` evaluates right-hand sides; what is not given takes its default.",
         "Each theorem lists the names that `--set` takes, with these defaults, under *To evaluate*.",
         "A number means what is typed: 0.999 is 999/1000. What is printed is rounded once, of whatever size it is.",
+        f"Where two numbers agree in {BITS[-1]} bits and there is more than rational operations, there is no value:",
+        "the command says so.",
         "Numbers that contradict a condition of the theorem (T large enough, a small step), or what follows from its",
         "hypotheses (p_min at most p_max), are refused. Such consequences are found along chains of inequalities, and",
         "proved where they are of another kind (T1p, T1q, T6m): other inputs that no run has may still give a number.",

@@ -25,23 +25,37 @@ NAMES_WITH_DIGITS = re.compile(
     r"\b[TLCP]\d+[a-z]?\b|beta[12]|\b[lL][124]\b|β[12]|\b\d-bit|\b0/1 Adam|\bTable \d+|\b(?:binary|float)\d+|\bd{2,}\b"
 )
 """Digits that are names, not numbers: ids, beta1, the l2 scale, 1-bit, 0/1 Adam."""
-CARDINALS = (
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-    "nineteen twenty"
-)
-ORDINALS = (
-    "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth "
-    "seventeenth eighteenth nineteenth twentieth"
-)
-TENS = "ten twenty thirty forty fifty sixty seventy eighty ninety hundred"
-LETTERS: dict[str, int] = {
-    **dict(zip(CARDINALS.split(), range(2, 21), strict=True)), **dict(zip(ORDINALS.split(), range(3, 21), strict=True)),
-    **dict(zip(TENS.split(), range(10, 101, 10), strict=True)), "thousand": 10**3, "million": 10**6, "billion": 10**9,
-    "twice": 2, "double": 2, "half": 2, "halve": 2, "thrice": 3, "triple": 3, "cube": 3, "quarter": 4, "quadruple": 4,
-    "dozen": 12, "hundredth": 100, "thousandth": 1000,
-}  # fmt: skip
-"""Numerals in letters, with the number that they, or what they are a share of, name."""
-NUMERAL = re.compile(rf"\b({'|'.join(LETTERS)})(?:s|es|d|ed|fold)?\b(?!-)", re.IGNORECASE)
+UNITS = "one two three four five six seven eight nine"
+TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+UNITS_TH = "first second third fourth fifth sixth seventh eighth ninth"
+TEENS_TH = "tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
+LARGE = "thousand million billion trillion quadrillion quintillion sextillion septillion octillion nonillion decillion"
+TUPLES = "triple quadruple quintuple sextuple septuple octuple nonuple decuple"
+
+
+def _letters() -> dict[str, frozenset[sp.Expr]]:
+    """Numerals in letters: what each may mean. "One" and "second" are other words as well, so they are none alone."""
+    whole = dict(zip(f"{UNITS} {TEENS}".split(), range(1, 20), strict=True))
+    whole |= dict(zip(TENS.split(), range(20, 100, 10), strict=True))
+    parts = dict(zip(f"{UNITS_TH} {TEENS_TH}".split(), range(1, 20), strict=True))
+    parts |= {f"{tens[:-1]}ieth": whole[tens] for tens in TENS.split()}
+    for tens in TENS.split():
+        whole |= {f"{tens}-{unit}": whole[tens] + whole[unit] for unit in UNITS.split()}
+        parts |= {f"{tens}-{unit}": whole[tens] + parts[unit] for unit in UNITS_TH.split()}
+    large = {"hundred": 100} | {name: 1000 ** (k + 1) for k, name in enumerate(LARGE.split())}
+    whole |= large | dict(zip(TUPLES.split(), range(3, 11), strict=True))
+    whole |= {"centuple": 100, "twice": 2, "double": 2, "thrice": 3, "cube": 3, "dozen": 12}
+    parts |= {f"{name}th": value for name, value in large.items()}
+    result: dict[str, frozenset[sp.Expr]]
+    result = {word: frozenset({sp.Integer(n)}) for word, n in whole.items() if word != "one"}
+    result |= {word: frozenset({sp.Integer(n), sp.Rational(1, n)}) for word, n in parts.items() if n > 2}
+    return result | {word: frozenset({sp.Rational(1, n)}) for word, n in (("half", 2), ("halve", 2), ("quarter", 4))}
+
+
+LETTERS = _letters()
+LONGEST_FIRST = sorted(LETTERS, key=len, reverse=True)
+NUMERAL = re.compile(rf"\b({'|'.join(LONGEST_FIRST)})(?:s|es|d|ed|-?fold)?\b(?!-)", re.IGNORECASE)
 OPERATORS = ("/", "*", "^", "-", "+")
 LARGEST_DENOMINATOR = 100
 """From here on a fraction is written as a decimal number in a sentence."""
@@ -59,7 +73,6 @@ def faults(theorem: Theorem) -> Iterator[str]:
     known |= {abs(cast(sp.Expr, end)) for row in theorem.variables if row.domain for end in row.domain.args[:2]}
     numbers = {name: Quoted.of(number) for name, number in theorem.numbers.items()}
     known |= {abs(sp.sympify(value)) for quoted in numbers.values() for value in quoted.at.values()}
-    known |= {1 / number for number in known if number.is_Rational and number}
     if place := PLACE.search(theorem.title):
         yield f"title: a number has no place there: {place[0]}"
     for name, text in texts(theorem).items():
@@ -70,7 +83,7 @@ def faults(theorem: Theorem) -> Iterator[str]:
         if odd_signs := [x for x in signs if sp.Rational(Fraction(numeric(x)).limit_denominator(1000)) not in known]:
             yield f"{name}: {odd_signs[0]!r} is no number of the statement"
         for word in NUMERAL.findall(bare):
-            if LETTERS[word.lower()] not in known:
+            if not LETTERS[word.lower()] & known:
                 yield f"{name}: {word!r} is no number of the statement"
     if odd := set(PLACE.findall(" ".join(texts(theorem).values()))) ^ set(theorem.numbers):
         yield f"the sentences and `numbers` don't name the same: {', '.join(sorted(odd))}"

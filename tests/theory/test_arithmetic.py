@@ -45,6 +45,9 @@ def value_of(path, *arguments):
         (["7i", "--set", "beta2=1e-7", "window=50"], "T7i", "4e-352"),
         (["6f", "--set", "noise=1e200", "N=7"], "T6f", "1.42857e+399"),
         (["7h", "--set", "step=12345678"], "T7h", None),
+        (["1c", "--set", "first_moment=0.3", "second_moment=0.09", "fourth_moment=0.0081"], "T1c", "0"),
+        (["7c", "--set", "beta2=0.9", "window=2", "threshold=0.81"], "T7c", "0"),
+        (["7n", "--set", "mean_gradient=0.3", "at_end=0.3", "n_steps=10", "beta1=0.9"], "T7n", "0"),
     ],
 )
 def test_six_digits_are_right_at_every_size(tmp_path, arguments, name, shown_as):
@@ -54,7 +57,7 @@ def test_six_digits_are_right_at_every_size(tmp_path, arguments, name, shown_as)
     value = values[name]
     short = f" {shown(Decimal(f'{Decimal(str(value)):.5e}'))} "
     assert shown_as is None or short.strip() == shown_as
-    assert isinstance(value, str) == (not 2.3e-308 <= abs(Decimal(str(value))) <= Decimal("1.7e308"))
+    assert isinstance(value, str) == (value != 0 and not 2.3e-308 <= abs(Decimal(str(value))) <= Decimal("1.7e308"))
 
 
 def test_json_is_the_nearest_double(tmp_path):

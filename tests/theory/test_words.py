@@ -125,8 +125,16 @@ SAYS = theorem(
         ("it is {x} at ten", {"x": Quoted(3 * y**2, {y: 10})}, ""),
         ("it is {x}", {}, "don't name the same: x"),
         ("it is so", {"x": 2}, "don't name the same: x"),
-        ("half of it, twice, three times", {}, ""),
-        ("a threefold square, ½ of x² and ⅓, in thirds", {}, ""),
+        ("twice, three times, three-fold, a threefold square", {}, ""),
+        ("third", {}, ""),
+        ("half of it", {}, "'half' is no number of the statement"),
+        ("½ of x²", {}, "'½' is no number of the statement"),
+        ("⅓ of it", {}, "'⅓' is no number of the statement"),
+        ("forty-two", {}, "'forty-two' is no number of the statement"),
+        ("the Twenty-first", {}, "'Twenty-first' is no number of the statement"),
+        ("seven-fold", {}, "is no number of the statement"),
+        ("sextuple", {}, "is no number of the statement"),
+        ("a trillion", {}, "is no number of the statement"),
         ("two-fifths", {}, "is no number of the statement"),
         ("fifths of it", {}, "is no number of the statement"),
         ("tenfold", {}, "is no number of the statement"),
@@ -151,6 +159,13 @@ def test_a_number_in_a_sentence_is_computed_from_the_statement(place, sentence, 
         says = f"title: a number has no place there: {'{x}'}"
     found = faults(made)
     assert found == () if not says else any(says in fault for fault in found), found
+
+
+def test_a_share_in_letters_is_a_share_of_the_statement():
+    """Of 2xy "half" was taken for the 2."""
+    squares = x**2 / 2 + 3 * y**2 / 2
+    line = Line("<=", squares, "squares", slack=((x - y) ** 2 / 2, y**2))
+    assert faults(theorem(le(x * y, squares), [line], words="half of it, ½ of x², halved")) == ()
 
 
 def test_what_is_said_is_what_is_computed():
