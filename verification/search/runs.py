@@ -278,12 +278,12 @@ def _impure(inputs: Call, given: Call, outputs: Call) -> Iterator[Finding]:
                 yield Finding("purity", "purity", f"the returned {name} shares memory with {other}")
 
 
-SCALE_BYTES = 8
-"""The most that a message may spend on a scale: one float64."""
+SCALE_BYTES = (4, 8)
+"""Of a scale in a message: float32 is enough, and float64 is an honest choice."""
 
 
 def _wire(driver: Driver, instance: Any, inputs: Call, judged: set[str]) -> Iterator[Finding]:
-    """No fewer bits than elements, and no more than padded chunks with one scale each, or one a block."""
+    """No fewer bits than elements and float32 scales, no more than padded chunks with float64 scales have."""
     sent_N = driver.bytes_per_worker(instance)
     if sent_N is None:
         return
@@ -295,12 +295,13 @@ def _wire(driver: Driver, instance: Any, inputs: Call, judged: set[str]) -> Iter
         return
     chunks = driver.traits.chunks(dim, n)
     bits_K = np.array([chunk.stop - chunk.start for chunk in chunks])
-    scales = max(len(driver.traits.blocks(chunk, driver.traits.scale_block)) for chunk in chunks)
-    message = -(-int(bits_K.max()) // 8) + SCALE_BYTES * scales
+    blocks = [len(driver.traits.blocks(chunk, driver.traits.scale_block)) for chunk in chunks]
+    least_K = bits_K / 8 + SCALE_BYTES[0] * np.array(blocks) * (bits_K > 0)  # an empty chunk needs no message
+    message = -(-int(bits_K.max()) // 8) + SCALE_BYTES[1] * max(blocks)
     for i in range(n):
-        served = int(bits_K[i]) if i < len(chunks) else 0
-        least = (dim - served + (n - 1) * served) / 8
-        most = (len(chunks) - (i < len(chunks)) + (n - 1) * (i < len(chunks))) * message
+        served, others = (float(least_K[i]) if i < len(chunks) else 0.0), len(chunks) - (i < len(chunks))
+        least = float(least_K.sum()) - served + (n - 1) * served
+        most = (others + (n - 1) * (i < len(chunks))) * message
         if not least <= sent_N[i] <= most:
             text = f"worker {i} says it sent {sent_N[i]} bytes; one bit an element and a scale a message are"
             yield Finding("wire", "wire_bytes", f"{text} between {least:.0f} and {most}")
