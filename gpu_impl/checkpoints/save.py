@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,8 @@ def save_checkpoint(
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
     check_arguments("save_checkpoint", folder, optimizer, model)
-    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, optimizer.at_last_meeting():
+    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, ExitStack() as stack:
+        together.call(lambda: stack.enter_context(optimizer.at_last_meeting()))
         contents = _contents(optimizer, model, extra, together)
         _write(Path(folder), optimizer.run, contents, keep, together)
 

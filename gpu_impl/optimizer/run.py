@@ -62,6 +62,7 @@ class Run:
         applied: steps applied; on a GPU a float64 tensor () there, so that nobody waits for it.
         bytes_before: bytes sent before the last step.
         values_changed: how often lr, betas, eps or weight decay has been seen to change.
+        written: a checksum of what was written to parameters since the last step where the workers had met, or 0.
         shards: the ranks that hold the rest of a sharded model.
         identity: of the run, in its checkpoints; given by the first.
         broken: why the state can't be used any more, or "".
@@ -86,6 +87,7 @@ class Run:
         self.freeze_rule = FreezeRule(settings.freeze_step, settings.lr_warmup_steps)
         self.shards: list[Collectives] = []
         self.calls, self.bytes_before, self.values_changed = 0, 0, 0
+        self.written = 0
         self.applied: Tensor | int = 0
         self.identity = ""
         self.number = 0

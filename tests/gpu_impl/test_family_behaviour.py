@@ -100,7 +100,7 @@ CHANGED = 1
 
 
 def changing(kind, dtype):
-    """Between two meetings somebody does, the same on all workers: the move that follows, and where all meet again.
+    """Between two meetings somebody does, where they last met: the move that follows, and where all meet again.
 
     And the move of a run in which nobody does.
     """
@@ -110,9 +110,9 @@ def changing(kind, dtype):
         train(params, optimizer, range(20))  # with local steps: those of an interval, the next step meets
         with optimizer.at_last_meeting():
             before = params[CHANGED].detach().float().clone()
-        if value is not None:
-            with torch.no_grad():
-                before = params[CHANGED].fill_(value).detach().float().clone()
+            if value is not None:
+                with torch.no_grad():
+                    before = params[CHANGED].fill_(value).detach().float().clone()
         train(params, optimizer, range(20, 21))
         after = params[CHANGED].detach().float()
         moves.append((after.double() - before.double(), after.abs().double() + before.abs().double()))
