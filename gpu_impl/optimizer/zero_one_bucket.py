@@ -30,7 +30,8 @@ class ZeroOneBucket(BufferBucket):
         is_written: whether somebody has written to the model while it held x, and no step has been taken since.
         last_rate: Gamma of the last meeting for each parameter (n,) float64; 0 of one that was not there.
         floor: kappa times the mean of live v (1,) float32.
-        loaded: after a load u-bar / Gamma of the last meeting (D,), whose message is gone.
+        loaded: after a load, and where a parameter pauses, u-bar / Gamma of the last meeting of each (D,): its message is
+            gone.
     """
 
     names: ClassVar[Names] = ZERO_ONE_ADAM
@@ -103,9 +104,13 @@ class ZeroOneBucket(BufferBucket):
         self.own.copy_(torch.where(total > 0, self.buffer / total, self.own))
         self.flat.put(moved)
         self.buffer.zero_()
-        self.loaded = None
         self.last_rate = rate.clone()
         self.last_rate[list(self.paused)] = 0.0
+        if self.paused:
+            assert self.loaded is not None
+            self.loaded = torch.where(self.spread(self.last_rate) > 0, self.own, self.loaded)
+        else:
+            self.loaded = None
         self.is_parted = self.is_parted and bool(self.paused)  # a parameter that pauses stays where it is
         if self.is_parted:
             self.met.copy_(moved)
@@ -213,6 +218,7 @@ class ZeroOneBucket(BufferBucket):
     def pause(self, absent: set[int]) -> None:
         if absent != set(self.paused):
             leaving = absent - set(self.paused)
+            self.loaded = self.momentum_D()
             super().pause(absent)
             self._has_floor = False
             for slot in (self.flat.slots[k] for k in leaving if self.is_parted):
