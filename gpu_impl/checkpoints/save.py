@@ -108,10 +108,25 @@ def _contents(optimizer: OneBitOptimizer, model: nn.Module | None, extra: Any, t
     def pack() -> tuple[bytes, bytes]:
         names = names_in(model, params)
         plain = {"states": plain_states, "param_groups": state["param_groups"], "names": names, "model": plain_model}
-        return packed(extra, "extra"), packed(plain, "what the model's state_dict holds beside tensors")
+        return packed(extra, "extra"), _packed_plain(plain)
 
     packed_extra, plain = together.call(pack)
     return _Contents(written, packed_extra, plain, _same_everywhere(everyone.objects(compared)))
+
+
+def _packed_plain(plain: dict[str, Any]) -> bytes:
+    """What is no tensor, packed.
+
+    Raises:
+        ValueError: something in it could not be loaded again; the message names it.
+    """
+    try:
+        return packed(plain, "what the model's state_dict holds beside tensors")
+    except ValueError:
+        for k, group in enumerate(plain["param_groups"]):
+            for name, value in group.items():
+                packed(value, f"{name!r} in parameter group {k} of the optimizer")
+        raise
 
 
 def _write(folder: Path, run: Run, contents: _Contents, keep: int, together: Together) -> None:

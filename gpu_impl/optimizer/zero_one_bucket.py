@@ -30,7 +30,7 @@ class ZeroOneBucket(BufferBucket):
         is_written: whether somebody has written to the model while it held x, and no step has been taken since.
         last_rate: Gamma of the last meeting for each parameter (n,) float64; 0 of one that was not there.
         floor: kappa times the mean of live v (1,) float32.
-        loaded: after a load, and where a parameter pauses, u-bar / Gamma of the last meeting (D,), whose message is gone.
+        loaded: u-bar / Gamma of the last meeting (D,), if no message says it: after a load, while a parameter pauses.
     """
 
     names: ClassVar[Names] = ZERO_ONE_ADAM

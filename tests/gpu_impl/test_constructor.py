@@ -71,6 +71,19 @@ def test_parameters_that_share_memory_are_refused(name):
     assert len(optimizer.param_groups) == 1
 
 
+@pytest.mark.filterwarnings("ignore:optimizer contains a parameter group with duplicate parameters")
+@pytest.mark.parametrize("is_named", [False, True])
+def test_one_that_is_given_twice_is_called_so(is_named):
+    """As tied weights are, where two modules' parameters are listed one after the other."""
+    encoder, decoder = nn.Embedding(6, 4), nn.Linear(4, 6)
+    decoder.weight = encoder.weight
+    some = [encoder, decoder]
+    params = [p for one in some for p in (one.named_parameters(f"{id(one)}") if is_named else one.parameters())]
+    with pytest.raises(ValueError, match=r"parameters 0 and 1 are one, given twice, .* as in dict\.fromkeys\(params\)"):
+        new(params)
+    new(dict.fromkeys(p for one in some for p in one.parameters()))
+
+
 @pytest.mark.parametrize("name", APART)
 def test_slices_of_one_tensor_that_do_not_meet_are_trained(name):
     params = [nn.Parameter(part.clone()) for part in APART[name]]
