@@ -26,6 +26,8 @@ from onebit_files import replacing
 
 MODEL_STATES = "mp_rank_00_model_states.pt"
 LATEST = "latest"
+MAGIC = torch.serialization.MAGIC_NUMBER.to_bytes(10, "little")
+"""Near the beginning of a file of torch.save that is no zip file."""
 
 STATE = {"step", "exp_avg", "exp_avg_sq", "tensor_size", "corrected_tensor_size", "server_chunk_size"}
 STATE |= {"worker_error", "server_error"}
@@ -181,7 +183,8 @@ def _load(file: Path, *, trust: bool) -> Any:
     if not file.stat().st_size:
         raise ValueError(f"{file} is empty: was the disk full, or the job killed, when it was saved?")
     with file.open("rb") as opened:
-        begins_as_zip = opened.read(2) == b"PK"
+        head = opened.read(16)
+    begins_as_zip = head.startswith(b"PK")
     if begins_as_zip and not zipfile.is_zipfile(file):
         raise ValueError(f"{file} has no end: was the disk full, or the job killed, when it was saved or copied?")
     try:
@@ -189,10 +192,10 @@ def _load(file: Path, *, trust: bool) -> Any:
     except OSError:
         raise
     except Exception as error:  # what is no pickle may look like any instruction of one
-        reason = (str(error).splitlines() or [""])[0][:160]
-        reason = reason if isinstance(error, pickle.UnpicklingError | RuntimeError) else "it is no file of torch.save"
-        hint = "" if trust else "; if you trust who made it, say --trust"
-        raise ValueError(f"{file} can't be read: {reason}{hint}") from None
+        reason = "it is no file that torch.save wrote, or damaged"
+        if not trust and isinstance(error, pickle.UnpicklingError) and (begins_as_zip or MAGIC in head):
+            reason = "it holds more than tensors and plain values; if you trust who made it, say --trust"
+        raise ValueError(f"{file} can't be read: {reason}") from None
 
 
 HINT = "if some need no gradient, name them, or their modules, by --frozen"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,8 @@ def save_checkpoint(
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
     check_arguments("save_checkpoint", folder, optimizer, model)
-    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, optimizer.at_last_meeting():
+    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, ExitStack() as stack:
+        together.call(lambda: stack.enter_context(optimizer.at_last_meeting()))
         contents = _contents(optimizer, model, extra, together)
         _write(Path(folder), optimizer.run, contents, keep, together)
 
@@ -106,10 +108,25 @@ def _contents(optimizer: OneBitOptimizer, model: nn.Module | None, extra: Any, t
     def pack() -> tuple[bytes, bytes]:
         names = names_in(model, params)
         plain = {"states": plain_states, "param_groups": state["param_groups"], "names": names, "model": plain_model}
-        return packed(extra, "extra"), packed(plain, "what the model's state_dict holds beside tensors")
+        return packed(extra, "extra"), _packed_plain(plain)
 
     packed_extra, plain = together.call(pack)
     return _Contents(written, packed_extra, plain, _same_everywhere(everyone.objects(compared)))
+
+
+def _packed_plain(plain: dict[str, Any]) -> bytes:
+    """What is no tensor, packed.
+
+    Raises:
+        ValueError: something in it could not be loaded again; the message names it.
+    """
+    try:
+        return packed(plain, "what the model's state_dict holds beside tensors")
+    except ValueError:
+        for k, group in enumerate(plain["param_groups"]):
+            for name, value in group.items():
+                packed(value, f"{name!r} in parameter group {k} of the optimizer")
+        raise
 
 
 def _write(folder: Path, run: Run, contents: _Contents, keep: int, together: Together) -> None:

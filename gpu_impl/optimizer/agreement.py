@@ -94,8 +94,8 @@ NORMS_OF_V = "norms of the variance (a checksum)"
 
 ADVICE = {
     NUMBER: "; all workers must make the optimizers of a process group, and step them, in the same order",
-    PARAMETER_VALUES: "; before the first step send rank 0's to all, with torch.distributed.broadcast(p.data, "
-    "src=0) for every p, or load the same checkpoint everywhere",
+    PARAMETER_VALUES: "; before the first step, and where you change them, send rank 0's to all, with "
+    "torch.distributed.broadcast(p.data, src=0) for every p, or load the same checkpoint everywhere",
 }
 
 

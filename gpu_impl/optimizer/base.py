@@ -94,7 +94,8 @@ class OneBitOptimizer(Optimizer, Joinable):
             )
         super().add_param_group(param_group)
         try:
-            refuse_settings(self.param_groups[-1], self.run.settings, self.run.names.optimizer)
+            number, name = len(self.param_groups) - 1, self.run.names.optimizer
+            refuse_settings(number, self.param_groups[-1], self.run.settings, name)
             check_group(self.param_groups[-1])
             check_memory(param for group in self.param_groups for param in group["params"])
         except (TypeError, ValueError):

@@ -111,7 +111,7 @@ class Numbers:
             square = float(over_shards(run, torch.tensor([square], dtype=torch.float64, device=run.device)))
         if run.collectives.n_workers == 1:
             return Decision(_factor(run, [square]), frozenset(missing), [math.sqrt(square)] if square >= 0 else [])
-        own = [square, ASKS if asks else float(self._checksum), float(_checksum_of(missing))]
+        own = [square, ASKS if asks else float(self._checksum ^ run.written), float(_checksum_of(missing))]
         rows = run.collectives.table(torch.tensor(own, dtype=torch.float64, device=run.device)).tolist()
         if any(row[1] == ASKS or row[1] != rows[0][1] for row in rows):
             same_occasion(run.collectives, STEP)

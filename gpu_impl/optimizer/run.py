@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
 from itertools import chain
-from operator import is_, itemgetter
+from operator import is_, itemgetter, methodcaller
 from typing import Self
 
 import torch
@@ -22,7 +22,7 @@ from gpu_impl.optimizer.freeze_rule import FreezeRule
 from gpu_impl.optimizer.nodes import Nodes
 from gpu_impl.optimizer.parcel import Parcel
 from gpu_impl.optimizer.plan import Content, Kind, cut, numbered
-from gpu_impl.optimizer.settings import Settings
+from gpu_impl.optimizer.settings import Settings, refuse_settings, unread
 
 
 class Phase(StrEnum):
@@ -33,7 +33,7 @@ class Phase(StrEnum):
     COMPRESSED = "compressed"
 
 
-PARAMS = itemgetter("params")
+PARAMS, NON_FREEZE = itemgetter("params"), methodcaller("get", "non_freeze", False)
 
 _made: Counter[str] = Counter()
 """Optimizers that were made on each process group."""
@@ -62,6 +62,7 @@ class Run:
         applied: steps applied; on a GPU a float64 tensor () there, so that nobody waits for it.
         bytes_before: bytes sent before the last step.
         values_changed: how often lr, betas, eps or weight decay has been seen to change.
+        written: a checksum of what was written to parameters since the last step where the workers had met, or 0.
         shards: the ranks that hold the rest of a sharded model.
         identity: of the run, in its checkpoints; given by the first.
         broken: why the state can't be used any more, or "".
@@ -86,6 +87,7 @@ class Run:
         self.freeze_rule = FreezeRule(settings.freeze_step, settings.lr_warmup_steps)
         self.shards: list[Collectives] = []
         self.calls, self.bytes_before, self.values_changed = 0, 0, 0
+        self.written = 0
         self.applied: Tensor | int = 0
         self.identity = ""
         self.number = 0
@@ -94,7 +96,8 @@ class Run:
         self._collectives: Collectives | None = None
         self._left_out: list[Tensor] = []  # they have never needed a gradient
         self._groups_seen = 0
-        self._taken: tuple[list[Group], list[int], list[Tensor]] = [], [], []  # groups, their sizes, all parameters
+        self._taken: tuple[list[Group], list[int], list[Tensor], list[bool]] = [], [], [], []  # see _note_taken
+        self._unread = unread(settings)
         self._numbers: dict[str, Tensor] = {}
 
     def take_number(self) -> None:
@@ -158,17 +161,27 @@ class Run:
         """Take note of the parameter groups as they are now; in each step, so without a loop of Python's.
 
         Raises:
-            ValueError: somebody has changed which parameters are in them: what lies in the buffers is settled.
+            ValueError: somebody has changed which parameters are in them, or which groups stay with Adam: what lies in
+                the buffers is settled. Or there is a setting in a group that holds for all.
         """
         self.groups = groups
+        if not all(map(self._unread.isdisjoint, groups)):
+            for number, group in enumerate(groups):
+                refuse_settings(number, group, self.settings, self.names.optimizer)
         params = list(map(PARAMS, groups))
-        before, sizes, kept = self._taken
+        before, sizes, kept, stay = self._taken
         is_same = all(map(is_, before, groups)) and all(map(is_, kept, chain.from_iterable(params)))
         if not is_same or list(map(len, params))[: len(sizes)] != sizes:
             raise ValueError(
                 "the parameter groups are not those that the optimizer began with: new parameters go in by "
                 "add_param_group({'params': [...]}), others are turned off by requires_grad_(False); which of them it "
                 "trains is settled by the first step or a load"
+            )
+        if (now := list(map(NON_FREEZE, groups))[: len(stay)]) != stay:
+            number = next(k for k in range(len(stay)) if now[k] != stay[k])
+            raise ValueError(
+                f"non_freeze of group {number} was {stay[number]} when the optimizer began with it and is now "
+                f"{now[number]}: it is settled by the first step or a load"
             )
 
     def take_over(self) -> bool:
@@ -221,8 +234,9 @@ class Run:
         self._note_taken()
 
     def _note_taken(self) -> None:
-        params = list(map(PARAMS, self.groups))
-        self._taken = list(self.groups), list(map(len, params)), list(chain.from_iterable(params))
+        """Groups, their sizes, all parameters, and which groups stay with Adam."""
+        params, stay = list(map(PARAMS, self.groups)), list(map(NON_FREEZE, self.groups))
+        self._taken = list(self.groups), list(map(len, params)), list(chain.from_iterable(params)), stay
 
     def numbers(self, name: str) -> Tensor:
         """The number of this name of every parameter (n,) float64, also of those that have no elements here."""

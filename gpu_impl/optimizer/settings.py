@@ -109,21 +109,25 @@ NOT_OURS = {
 """What torch's Adam and AdamW know besides, with the value that asks for nothing more than these optimizers do."""
 
 
-def refuse_settings(group: Mapping[str, Any], settings: Settings, optimizer: str) -> None:
-    """Look for what nobody would read in a parameter group: settings of the run of ``optimizer``, and Adam's own.
+def unread(settings: Settings) -> frozenset[str]:
+    """What nobody reads in a parameter group: settings of the run, and what torch's Adam knows besides."""
+    return frozenset((*settings.__dataclass_fields__, "backend", "process_group", "node_group", *NOT_OURS))
+
+
+def refuse_settings(number: int, group: Mapping[str, Any], settings: Settings, optimizer: str) -> None:
+    """Look for what is :func:`unread` in parameter group ``number`` of ``optimizer``, and asks for something.
 
     Raises:
         ValueError: it is there.
     """
-    for name in (*settings.__dataclass_fields__, "backend", "process_group", "node_group"):
-        if name in group:
+    for name in sorted(unread(settings) & set(group)):
+        if name not in NOT_OURS:
             raise ValueError(
-                f"{name} holds for all parameter groups: take it out of the group and give it to the optimizer, as in "
-                f"{optimizer}(groups, {name}={group[name]!r})"
+                f"{name} holds for all parameter groups: take it out of group {number} and give it to the optimizer, "
+                f"as in {optimizer}(groups, {name}={group[name]!r})"
             )
-    for name, harmless in NOT_OURS.items():
-        if group.get(name) not in (None, harmless):
-            raise ValueError(f"{optimizer} has no {name}: take {name}={group[name]!r} out of the parameter group")
+        if group[name] not in (None, NOT_OURS[name]):
+            raise ValueError(f"{optimizer} has no {name}: take {name}={group[name]!r} out of parameter group {number}")
 
 
 def check_group(group: Mapping[str, Any]) -> None:

@@ -18,10 +18,16 @@ def check_memory(params: Iterable[Tensor]) -> None:
     """Whether every element of every parameter has an address of its own.
 
     Raises:
-        ValueError: two parameters share memory, or one is expanded.
+        ValueError: two parameters share memory, or are one; or one is expanded.
     """
     taken: list[tuple[int, int, int, Tensor]] = []
+    numbers: dict[int, int] = {}
     for number, param in enumerate(params):
+        if (first := numbers.setdefault(id(param), number)) != number:
+            raise ValueError(
+                f"parameters {first} and {number} are one, given twice, as tied weights are in "
+                "[*encoder.parameters(), *decoder.parameters()]: give each once, as in dict.fromkeys(params)"
+            )
         values = local(param)
         if values.is_meta or not values.numel():
             continue

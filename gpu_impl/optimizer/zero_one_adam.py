@@ -37,6 +37,7 @@ from torch.optim.optimizer import ParamsT
 from torch.utils.hooks import RemovableHandle
 
 from gpu_impl.kernels.state import F64
+from gpu_impl.optimizer.agreement import checksum
 from gpu_impl.optimizer.before_forward import before_forward
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.buffer_bucket import average_of, gradient_of
@@ -111,6 +112,7 @@ class ZeroOneAdam(SteppingOptimizer):
 
     bucket: ClassVar[type[Bucket]] = ZeroOneBucket
     _hook: RemovableHandle | None = None  # called before the first forward pass after a load
+    _is_home: bool = False  # inside at_last_meeting()
 
     def __init__(
         self,
@@ -151,7 +153,8 @@ class ZeroOneAdam(SteppingOptimizer):
     def _load(self, groups: list[Any], states: dict[int, ParamState]) -> None:
         super()._load(groups, states)
         self._end_hook()
-        if any(bucket.is_loaded for parcel in self.run.parcels for _, bucket in _buckets_of(parcel)):
+        self._note_written()
+        if any(bucket.is_loaded for _, bucket in self._pairs()):
             self._hook = before_forward(self, all_params(self.run), ZeroOneAdam._return_to_loaded)
 
     @torch.no_grad()
@@ -175,27 +178,66 @@ class ZeroOneAdam(SteppingOptimizer):
             self._hook = None
 
     def _prepare(self) -> None:
+        if self._is_home:
+            raise RuntimeError(
+                "step() was called inside at_last_meeting(), where the model is not where this worker stands: leave "
+                "the block first"
+            )
         super()._prepare()
         if self._return_to_loaded():
             logger.warning(
                 "after a load between two meetings the parameters got other values, for which the gradients of this "
                 "step are: the step itself begins at the values of the state"
             )
+        self._refuse_changed()
 
     @contextmanager
     def at_last_meeting(self) -> Iterator[None]:
-        """Within it the model is where the workers last met, the same on all: to evaluate it, or to save it."""
-        buckets = [(parcel, bucket) for parcel in self.run.parcels for _, bucket in _buckets_of(parcel)]
+        """Within it the model is where the workers last met, the same on all: to evaluate it, save it, or change it.
+
+        What is written to parameters there counts: all workers must write the same, which the next step compares.
+        Between two meetings each worker then goes on from its own point, moved by as much.
+
+        Raises:
+            RuntimeError: parameters were changed outside of it, while the workers are parted.
+        """
+        if self._is_home:
+            yield  # what holds this block goes back
+            return
+        self._refuse_changed()
+        self._is_home = True
         try:
-            for parcel, bucket in buckets:
+            for parcel, bucket in self._pairs():
                 parcel.adopt()
                 bucket.go_home()
                 parcel.publish()
             yield
         finally:
-            for parcel, bucket in buckets:
+            self._is_home = False
+            for parcel, bucket in self._pairs():
+                bucket.take_written()
                 bucket.go_back()
                 parcel.publish()
+            self._note_written()
+
+    def _pairs(self) -> Iterator[tuple[Parcel, ZeroOneBucket]]:
+        return ((parcel, bucket) for parcel in self.run.parcels for _, bucket in _buckets_of(parcel))
+
+    def _refuse_changed(self) -> None:
+        for _, bucket in self._pairs():
+            bucket.refuse_changed()
+
+    def _note_written(self) -> None:
+        """Let the next step compare what this worker has written where all last met, in what it sends anyway."""
+        written = [common for _, one in self._pairs() if one.is_written and (common := one.common_D()) is not None]
+        self.run.written = checksum(written)
+
+    def state_dict(self) -> dict[str, Any]:
+        try:
+            self._refuse_changed()
+        except RuntimeError as error:  # torch asks for a state when it loads another one, which is the way out
+            logger.warning("the state holds where this worker stood after its last step, for %s", error)
+        return super().state_dict()
 
     def take_step(self, decision: Decision, unscale: Tensor | None) -> None:
         if not decision.is_applied:
@@ -206,11 +248,9 @@ class ZeroOneAdam(SteppingOptimizer):
         factor, floor = float(decision.factor), settings.variance_floor
         own = float(factor_of(factor, unscale))
         adam_step(run, [parcel for parcel in run.parcels if not parcel.freezes], decision, unscale)
-        for parcel in ours:
-            for _, bucket in _buckets_of(parcel):
-                if settings.meets(t):  # else the kernel looks
-                    bucket.settle()
-                bucket.is_loaded = False
+        for _, bucket in self._pairs():
+            bucket.is_loaded = bucket.is_written = False
+        run.written = 0
         self._end_hook()
         leave_out(ours, decision.absent)
         for parcel in averaged(ours, unscale) if settings.refreshes(t) else ():

@@ -27,9 +27,10 @@ class ZeroOneBucket(BufferBucket):
         is_parted: whether they have.
         is_home: whether the model holds x all the same, for a while.
         is_loaded: whether the workers had parted in a state that was loaded, and no step has been taken since.
+        is_written: whether somebody has written to the model while it held x, and no step has been taken since.
         last_rate: Gamma of the last meeting for each parameter (n,) float64; 0 of one that was not there.
         floor: kappa times the mean of live v (1,) float32.
-        loaded: after a load u-bar / Gamma of the last meeting (D,), whose message is gone.
+        loaded: u-bar / Gamma of the last meeting (D,), if no message says it: after a load, while a parameter pauses.
     """
 
     names: ClassVar[Names] = ZERO_ONE_ADAM
@@ -39,7 +40,7 @@ class ZeroOneBucket(BufferBucket):
         device, n = self.momentum.device, len(self.flat.params)
         self.last_rate = torch.zeros(n, dtype=F64, device=device)
         self.met, self.walked, self.own = flat_buffer(0), flat_buffer(0), flat_buffer(0)
-        self.is_parted = self.is_home = self.is_loaded = False
+        self.is_parted = self.is_home = self.is_loaded = self.is_written = False
         self.loaded: Tensor | None = None
         self.floor, self._has_floor = torch.zeros(1, dtype=F32, device=device), False
         if self.freezes:
@@ -102,9 +103,13 @@ class ZeroOneBucket(BufferBucket):
         self.own.copy_(torch.where(total > 0, self.buffer / total, self.own))
         self.flat.put(moved)
         self.buffer.zero_()
-        self.loaded = None
         self.last_rate = rate.clone()
         self.last_rate[list(self.paused)] = 0.0
+        if self.paused:
+            assert self.loaded is not None
+            self.loaded = torch.where(self.spread(self.last_rate) > 0, self.own, self.loaded)
+        else:
+            self.loaded = None
         self.is_parted = self.is_parted and bool(self.paused)  # a parameter that pauses stays where it is
         if self.is_parted:
             self.met.copy_(moved)
@@ -127,17 +132,33 @@ class ZeroOneBucket(BufferBucket):
 
     # --- where the workers are ---
 
-    def settle(self) -> None:
-        """Where somebody has given the model other values than this worker stood at, they are x from now on.
+    def refuse_changed(self) -> None:
+        """Look whether the model still holds x_i: that is this worker's own, and so is what a change makes of it.
 
-        But after a load the state says where it stands until a step is taken, whatever has been loaded into the model.
+        After a load nobody looks until a step is taken: there the state says where this worker stands.
+
+        Raises:
+            RuntimeError: it does not, while the workers are parted.
         """
-        self.return_to_loaded()
-        if not self.is_parted or self.is_home:
+        if not self.is_parted or self.is_home or self.is_loaded:
             return
-        same = (self.met - self.walked).to(self.flat.weights.dtype) == self.flat.weights
-        self.met.copy_(torch.where(same, self.met, self.flat.weights.float()))
-        self.walked.masked_fill_(~same, 0.0)
+        self.flat.adopt()
+        changed = self._other_than(self.met - self.walked)
+        if changed is not None:
+            k = next(k for k, slot in enumerate(self.flat.slots) if bool(changed[slot].any()))
+            raise RuntimeError(
+                f"a parameter of shape {tuple(self.flat.params[k].shape)} was changed while the workers are parted, "
+                "each at a point of its own: undo it, or load a checkpoint, and change parameters inside `with "
+                "optimizer.at_last_meeting():`, where all workers hold the same"
+            )
+
+    def _other_than(self, values: Tensor) -> Tensor | None:
+        """Where (D,) the model holds something else than ``values`` (D,) float32; None: nowhere."""
+        expected, found = values.to(self.flat.weights.dtype), self.flat.weights
+        if torch.equal(expected, found):
+            return None
+        other = (expected != found) & ~(expected.isnan() & found.isnan())
+        return other if bool(other.any()) else None
 
     def return_to_loaded(self) -> bool:
         """Before the first step after a load: let the model hold x_i of the state; whether it held anything else."""
@@ -154,6 +175,26 @@ class ZeroOneBucket(BufferBucket):
             self.flat.put(common)
             self.is_home = True
 
+    def take_written(self) -> None:
+        """What has been written to the model while it holds x is x from now on; x_i moves by as much."""
+        if not self.is_home:
+            return
+        self.flat.adopt()
+        common = self.common_D()
+        assert common is not None
+        changed = self._other_than(common)
+        if changed is None:
+            return
+        new = torch.where(changed, self.flat.weights.float(), common)
+        self.met.copy_(torch.where(changed, new, self.met))
+        for k, kept in self.paused.items():
+            if "master" in kept:
+                slot = self.flat.slots[k]
+                kept["master"] = new[slot].clone()
+                self.met[slot] = torch.where(changed[slot], new[slot] - kept["walked"], self.met[slot])
+        self.flat.put(new)
+        self.is_written = True
+
     def go_back(self) -> None:
         """Let the model hold x_i again."""
         if self.is_home:
@@ -167,7 +208,6 @@ class ZeroOneBucket(BufferBucket):
     def common_D(self) -> Tensor | None:
         if not self.is_parted:
             return None
-        self.settle()
         common = self.met.clone()
         for k, kept in self.paused.items():
             if "master" in kept:
@@ -176,9 +216,12 @@ class ZeroOneBucket(BufferBucket):
 
     def pause(self, absent: set[int]) -> None:
         if absent != set(self.paused):
+            leaving = absent - set(self.paused)
+            self.loaded = self.momentum_D()
             super().pause(absent)
             self._has_floor = False
-            self.settle()
+            for slot in (self.flat.slots[k] for k in leaving if self.is_parted):
+                self.met[slot] = self.flat.weights[slot].float()
 
     # --- what it knows ---
 
@@ -198,7 +241,8 @@ class ZeroOneBucket(BufferBucket):
         return {**super().parts_of(k), **own}
 
     def flats(self) -> dict[str, Tensor]:
-        self.settle()
+        self.return_to_loaded()
+        self.take_written()
         nothing = torch.zeros_like(self.variance)
         more = {"momentum": self.own, "accumulated": self.buffer} if self.freezes else {}
         more |= {"walked": self.walked, "master": self.met} if self.is_parted else {"master": self.x()}
@@ -210,7 +254,7 @@ class ZeroOneBucket(BufferBucket):
     ) -> None:
         del is_first
         self.paused, self.is_frozen, self.frozen_with = {}, is_frozen, frozen_with
-        self.is_home = self.is_parted = False
+        self.is_home = self.is_parted = self.is_written = False
         self.variance.copy_(found["exp_avg_sq"])
         if self.flat.is_narrow:
             self.flat.master.copy_(found["master"])

@@ -13,6 +13,7 @@ import pytest
 import torch
 from optimizer_support import flat, model, new, pool, train
 from torch import distributed as dist
+from torch import nn
 
 from gpu_impl import latest_checkpoint, load_checkpoint, save_checkpoint
 
@@ -220,6 +221,27 @@ def test_an_extra_that_can_not_be_read_replaces_nothing(number, tmp_path):
         assert (extra, steps) == ({"t": 6}, 6)
     assert len(checkpoints(tmp_path)) == 1
     assert leftovers(tmp_path) == []
+
+
+class Told(nn.Linear):
+    def get_extra_state(self):
+        return {"hook": len}
+
+    def set_extra_state(self, state):
+        del state
+
+
+@pytest.mark.parametrize("whose", ["group", "model"])
+def test_what_can_not_be_loaded_again_is_named(whose, tmp_path):
+    """It was the model's state_dict, without a model too."""
+    net = Told(3, 2) if whose == "model" else None
+    params = list((net or nn.Linear(3, 2)).parameters())
+    note = {"hook": len} if whose == "group" else {}
+    optimizer = new([{"params": params[:1]}, {"params": params[1:], **note}])
+    name = "'hook' in parameter group 1" if note else "what the model's state_dict holds"
+    with pytest.raises(ValueError, match=f"^{name} .*could not be loaded again: give tensors"):
+        save_checkpoint(tmp_path, optimizer, net)
+    assert checkpoints(tmp_path) == []
 
 
 def random_states():

@@ -71,6 +71,19 @@ def test_parameters_that_share_memory_are_refused(name):
     assert len(optimizer.param_groups) == 1
 
 
+@pytest.mark.filterwarnings("ignore:optimizer contains a parameter group with duplicate parameters")
+@pytest.mark.parametrize("is_named", [False, True])
+def test_one_that_is_given_twice_is_called_so(is_named):
+    """As tied weights are, where two modules' parameters are listed one after the other."""
+    encoder, decoder = nn.Embedding(6, 4), nn.Linear(4, 6)
+    decoder.weight = encoder.weight
+    some = [encoder, decoder]
+    params = [p for one in some for p in (one.named_parameters(f"{id(one)}") if is_named else one.parameters())]
+    with pytest.raises(ValueError, match=r"parameters 0 and 1 are one, given twice, .* as in dict\.fromkeys\(params\)"):
+        new(params)
+    new(dict.fromkeys(p for one in some for p in one.parameters()))
+
+
 @pytest.mark.parametrize("name", APART)
 def test_slices_of_one_tensor_that_do_not_meet_are_trained(name):
     params = [nn.Parameter(part.clone()) for part in APART[name]]
@@ -121,6 +134,39 @@ def test_what_holds_for_the_run_is_refused_in_a_group(name):
     assert set(inspect.signature(OneBitAdam).parameters) - set(group_names()) - {"params"} == set(OF_THE_RUN)
 
 
+@pytest.mark.parametrize("name", [*OF_THE_RUN, "maximize", "amsgrad"])
+@pytest.mark.parametrize("steps", [0, 1, 7])
+def test_and_so_is_what_is_written_into_a_group_later(name, steps):
+    """It was taken and had no effect, and went into the state."""
+    params = model()
+    optimizer = new([{"params": list(params)[:1]}, {"params": list(params)[1:]}])
+    train(params, optimizer, range(steps), 0)
+    before = [param.detach().clone() for param in params]
+    optimizer.param_groups[1][name] = OF_THE_RUN.get(name, True)
+    for action in (lambda: train(params, optimizer, [8], 0), optimizer.state_dict):
+        with pytest.raises(ValueError, match=rf"{name}.* out of (parameter )?group 1"):
+            action()
+    assert all(map(torch.equal, params, before))
+    del optimizer.param_groups[1][name]
+    optimizer.param_groups[1].update(initial_lr=0.1, momentum=0.9, mine="a note", amsgrad=False, foreach=None)
+    train(params, optimizer, [8], 0)
+
+
+@pytest.mark.parametrize("kind", ["taken over", "loaded"])
+@pytest.mark.parametrize("was", [False, True])
+def test_which_groups_stay_with_adam_is_settled_by_the_first_step(was, kind):
+    params = model()
+    optimizer = new([{"params": list(params)[:1]}, {"params": list(params)[1:]}])
+    optimizer.param_groups[1]["non_freeze"] = was  # not settled yet
+    if kind == "loaded":
+        optimizer.load_state_dict(optimizer.state_dict())
+    train(params, optimizer, range(7), 0)
+    optimizer.param_groups[1]["non_freeze"] = not was
+    for action in (lambda: train(params, optimizer, [8], 0), optimizer.state_dict):
+        with pytest.raises(ValueError, match=f"non_freeze of group 1 was {was} .* and is now {not was}"):
+            action()
+
+
 def group_names():
     return [name for name in new(model()).param_groups[0] if name not in ("params", "onebit")]
 
@@ -142,7 +188,7 @@ def test_what_only_adam_can_do_is_refused(kind):
     params = list(model())
     for name, value in ADAMS_OWN.items():
         with pytest.raises(
-            ValueError, match=f"{kind.__name__} has no {name}: take {name}={value} out of the parameter"
+            ValueError, match=f"{kind.__name__} has no {name}: take {name}={value} out of parameter group"
         ):
             kind([{"params": params, name: value}], freeze_step=3)
     adam = torch.optim.AdamW(params)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -193,13 +195,27 @@ def test_a_file_that_is_cut_off_is_called_so(missing, tmp_path):
     )
 
 
-@pytest.mark.parametrize("content", [b"junk", b"(dp0\n", b"\x80\x04K", bytes(range(256))])
+NO_FILES = [b"junk", b"hello world", b"(dp0\n", b"\x80\x04K", bytes(range(256)), pickle.dumps({"module": {}})]
+
+
+@pytest.mark.parametrize("content", NO_FILES)
 def test_what_is_no_file_of_torch_says_so(content, tmp_path):
+    """It was half a sentence of torch's, and the advice to trust the file."""
     (tmp_path / "file.pt").write_bytes(content)
     for trust in ([], ["--trust"]):
         status, _, errors = command(tmp_path / "file.pt", tmp_path / "out.pt", *trust)
-        assert (status, errors.count("\n")) == (2, 1)
-        assert "file.pt can't be read: " in errors
+        says = "can't be read: it is no file that torch.save wrote, or damaged\n"
+        assert (status, errors) == (2, f"onebit: Invalid value: {tmp_path / 'file.pt'} {says}")
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_what_holds_more_than_plain_values_needs_trust(is_zip, tmp_path):
+    torch.save({"module": Path()}, tmp_path / "file.pt", _use_new_zipfile_serialization=is_zip)
+    status, _, errors = command(tmp_path / "file.pt", tmp_path / "out.pt")
+    says = "can't be read: it holds more than tensors and plain values; if you trust who made it, say --trust\n"
+    assert (status, errors) == (2, f"onebit: Invalid value: {tmp_path / 'file.pt'} {says}")
+    _, _, errors = command(tmp_path / "file.pt", tmp_path / "out.pt", "--trust")
+    assert 'has no "module"' in errors
 
 
 def test_a_setting_that_is_no_number_is_refused_and_another_version_is_told(tmp_path):
