@@ -29,6 +29,8 @@ FAULTS = {
     kept_state.MaskKeptAtLoad: {"checkpoint": ("reload used",)},
     kept_state.SnapshotCachedByStep: {"checkpoint": ("reload used",)},
     skips.FinitenessBySum: {"magnitude": ("largest",)},
+    skips.FinitenessByMean: {"magnitude": ("largest",)},
+    skips.FinitenessByWorker: {"magnitude": ("largest",)},
     skips.SecondSkipInARow: {"skips": ("compressed",)},
     ranges.LongBlocksCutOff: {"scale_block": ((1032, 4096),), "size": SIZES[5:7]},
     ranges.MiddlingWarmUp: {"freeze": ((10, 16),)},

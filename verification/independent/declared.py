@@ -37,12 +37,18 @@ class PowersOfTwo(Eager):
 
 
 class WarmUpAlone(Eager):
-    """Adam: v is never frozen."""
+    """Adam: v is never frozen, and no step after T_w may be asked for."""
 
     compresses = False
 
     def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
+        self.last = hyper.freeze_step
         super().start(params_D, n_workers, replace(hyper, freeze_step=2**62))
+
+    def adam(self, grads_ND: Array) -> None:
+        if self.t > self.last:
+            raise RuntimeError(f"step {self.t} of {self.last}")
+        super().adam(grads_ND)
 
     def compress(self, grads_ND: Array) -> None:
         raise NotImplementedError("the warm-up alone")

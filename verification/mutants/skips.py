@@ -14,6 +14,20 @@ class FinitenessBySum(BaseOptimizer):
         return not np.isfinite(grads_ND.sum())
 
 
+class FinitenessByMean(BaseOptimizer):
+    """A step is skipped if the sum over the workers is not finite: large numbers at one coordinate overflow in it."""
+
+    def must_skip(self, grads_ND):
+        return not np.isfinite(grads_ND.sum(axis=0)).all()
+
+
+class FinitenessByWorker(BaseOptimizer):
+    """A step is skipped if the sum of a worker's elements is not finite: large ones of one worker overflow in it."""
+
+    def must_skip(self, grads_ND):
+        return not np.isfinite(grads_ND.sum(axis=1)).all()
+
+
 class SecondSkipInARow(BaseOptimizer):
     """The second skipped step in a row clears the worker errors."""
 

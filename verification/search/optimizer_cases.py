@@ -135,7 +135,8 @@ def _target(
         done = done[:-1]
     most = max(other, most_workers(n, program))
     grads_TND = _gradients(brief, done, warm_up, (most, dim), traits, rng)
-    return OtherRun(np.zeros(dim, traits.numpy_dtype), grads_TND, other)
+    longest = None if traits.compresses else warm_up  # what is skipped with one N may be a step with another
+    return OtherRun(np.zeros(dim, traits.numpy_dtype), grads_TND[:longest], other)
 
 
 def _brief_row(fixed: Row, traits: Traits, rng: np.random.Generator) -> Row:
@@ -267,7 +268,8 @@ def _gradients(
     keep = rng.random(int(dead_D.sum())) < (0.6 if later else 0.0)
     late[:, :, dead_D] = np.where(keep, late[:, :, dead_D], 0.0)
     if row["magnitude"] == "largest":
-        _put_largest(grads_TND, early, taken, n_T, np.flatnonzero(~dead_D | later), rng)
+        places = np.flatnonzero(~dead_D | later)
+        _put_largest(grads_TND, early, taken, n_T, places, rng, one_worker=row.get("scale") == "l2")
     places = np.flatnonzero(dead_D) if row["skips"] == "on a zero-variance coordinate" else np.arange(dim)
     for step in [step for step, op in enumerate(taken) if op == "skip"]:
         k, here = rng.choice(places), n_T[step]
@@ -289,20 +291,31 @@ def _workers_in(program: tuple[str, ...], n: int) -> list[int]:
 
 
 def _put_largest(
-    grads_TND: Array, early: int, taken: list[str], n_T: list[int], places: Array, rng: np.random.Generator
+    grads_TND: Array,
+    early: int,
+    taken: list[str],
+    n_T: list[int],
+    places: Array,
+    rng: np.random.Generator,
+    *,
+    one_worker: bool,
 ) -> None:
-    """In one late step two workers each get one element near the largest float32, at different places.
+    """In one late step two elements near the largest float32: apart, of one coordinate, or ``one_worker`` has both.
 
-    The sum of all elements overflows. No sum does that a correct step may form: of one worker's elements, of what the
-    workers send, and of errors. Errors may grow, so the step is one of the last; and no more workers come after it, for
-    each would get the mean error, and what they send would add up to more.
+    A sum over all elements, over the workers, or over a worker's elements overflows. No sum does that a correct step
+    may form: of what the workers send, of errors, and for the l1 scale of one worker's magnitudes. Errors may grow, so
+    the step is one of the last; and no more workers come after it, for each would get the mean error, and what they
+    send would add up to more.
     """
     late = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1]
     steps = [step for step in late if max(n_T[step:]) <= n_T[step]][-3:]
     if steps and places.size > 1:
         step = steps[rng.integers(len(steps))]
-        which = rng.choice(n_T[step], 2, replace=False), rng.choice(places, 2, replace=False)
-        grads_TND[step][which] = LARGEST * rng.choice([-1.0, 1.0])
+        workers_2, places_2 = rng.choice(n_T[step], 2, replace=False), rng.choice(places, 2, replace=False)
+        same = (None, places_2, workers_2)[rng.integers(3 if one_worker else 2)]
+        if same is not None:
+            same[1] = same[0]
+        grads_TND[step][workers_2, places_2] = LARGEST * rng.choice([-1.0, 1.0])
 
 
 def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:

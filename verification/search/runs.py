@@ -14,7 +14,7 @@ import numpy as np
 
 from theory import rounding
 from verification.algorithms.base import array_names
-from verification.protocol import Array
+from verification.protocol import Array, CommonHyper
 from verification.relation import relation_of
 from verification.relation.checkpoint import resized, same_state
 from verification.relation.collective import collective_round
@@ -69,6 +69,10 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
     n, dim, taken, last = case.n_workers, case.dim, 0, len(case.program) - 1
     watch, overwrite = "snapshots" in disturbances, "arguments" in disturbances
     place, instance, other, beside = LAYOUTS[case.layout], driver.new(), case.other, None
+
+    def goes_on(hyper: CommonHyper | None, taken: int) -> bool:
+        return driver.traits.compresses or taken < (hyper or case.hyper).freeze_step
+
     if other is not None and case.begin == "used" and "used" in disturbances:
         driver.use(instance, other, other.hyper or case.hyper, other.n_workers)
     given_D, found = place(case.params_D), []
@@ -84,7 +88,7 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
         if operation == "step":
             grads_ND = case.grads_TND[taken, :n]
             given_ND = place(grads_ND)
-            if beside is not None and other is not None and len(other.grads_TND):
+            if beside is not None and other is not None and len(other.grads_TND) and goes_on(other.hyper, taken):
                 driver.step(beside, other.grads_TND[taken % len(other.grads_TND), : other.n_workers])
             driver.step_in_place(instance, given_ND)
             if overwrite:
@@ -93,7 +97,8 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
             taken += 1
         else:
             n = workers_after(operation, n)
-            instance = _checkpoint(driver, case, instance, operation, n, disturbances)
+            more = goes_on(case.hyper, taken)
+            instance = _checkpoint(driver, case, instance, operation, n, disturbances, goes_on=more)
         if raw is not None and before is not None:
             found += _changed(raw, before)
         raw, after = (None, None)
@@ -104,9 +109,16 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
 
 
 def _checkpoint(
-    driver: Driver, case: OptimizerCase, instance: Any, operation: str, n: int, disturbances: Collection[str]
+    driver: Driver,
+    case: OptimizerCase,
+    instance: Any,
+    operation: str,
+    n: int,
+    disturbances: Collection[str],
+    *,
+    goes_on: bool,
 ) -> Any:
-    """The instance that goes on after saving, reloading or resizing."""
+    """The instance that goes on after saving, reloading or resizing; ``goes_on``: it may be asked for another step."""
     event, resizes = kind(operation), operation.startswith("resize")
     if event not in disturbances and not resizes:
         return instance
@@ -115,7 +127,8 @@ def _checkpoint(
         return instance
     own_way = np.ones((n, case.dim), case.params_D.dtype)  # of the instance that was saved
     if event == "roll back":
-        driver.step(instance, own_way)
+        if goes_on:
+            driver.step(instance, own_way)
         driver.look(instance, n, case.dim)
         driver.load(instance, data, n)
         return instance
@@ -125,7 +138,7 @@ def _checkpoint(
     else:  # the parameters given here are wrong on purpose: they must come from the checkpoint
         driver.start(np.zeros_like(case.params_D), n, case.hyper, other)
     driver.load(other, data, n)
-    if not resizes:
+    if goes_on and not resizes:
         driver.step(instance, own_way)
     return other
 
