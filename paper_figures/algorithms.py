@@ -5,11 +5,14 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart; the dash
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from paper_figures.figure import Scale
+from reference import problems
 from reference.experiments import RunConfig
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -26,6 +29,8 @@ class Algorithm:
         color, linestyle: its look.
         hyper: its hyper-parameters but the step size and T_w.
         needs_freeze_step: whether it has a T_w.
+        needs_shapes: whether it treats the arrays of the parameters one by one.
+        shares: hyper-parameters that are numbers of steps, as shares of those of the run.
     """
 
     label: str
@@ -34,6 +39,8 @@ class Algorithm:
     linestyle: Any = "solid"
     hyper: dict[str, Any] = field(default_factory=dict)
     needs_freeze_step: bool = False
+    needs_shapes: bool = False
+    shares: dict[str, float] = field(default_factory=dict)
 
 
 ADAM = Algorithm("Adam", "adam", BLACK, hyper={"bias_correction": False})
@@ -59,64 +66,8 @@ SHORT = Algorithm(
 """The longest warm-up, in tens of steps, that leaves a run of 900 steps a fifteenth of Adam's bytes; with C5."""
 SHORT_WARMUP = (ADAM_CORRECTED, SHORT)
 
-TUNED: dict[str, dict[str, float]] = {
-    "logistic_regression": {
-        "Adam": 0.003,
-        "1-bit Adam": 0.003,
-        "1-bit Adam, κ = 0": 0.003,
-        "v frozen, 32 bits": 0.003,
-        "1-bit, no feedback": 0.003,
-        "naive compressed Adam": 0.003,
-        "SGD": 0.1,
-        "momentum SGD": 0.1,
-        "two-sided EF-SGD": 0.1,
-        "local SGD, H = 5": 0.1,
-        "Adam, bias correction": 0.01,
-        "1-bit Adam, T_w = 30": 0.01,
-    },
-    "mlp": {
-        "Adam": 0.01,
-        "1-bit Adam": 0.01,
-        "1-bit Adam, κ = 0": 0.0001,
-        "v frozen, 32 bits": 0.01,
-        "1-bit, no feedback": 0.0001,
-        "naive compressed Adam": 0.003,
-        "SGD": 1.0,
-        "momentum SGD": 3.0,
-        "two-sided EF-SGD": 1.0,
-        "local SGD, H = 5": 1.0,
-        "Adam, bias correction": 0.03,
-        "1-bit Adam, T_w = 30": 0.03,
-    },
-    "char_transformer": {
-        "Adam": 0.003,
-        "1-bit Adam": 0.003,
-        "1-bit Adam, κ = 0": 0.003,
-        "v frozen, 32 bits": 0.003,
-        "1-bit, no feedback": 0.0001,
-        "naive compressed Adam": 0.003,
-        "SGD": 1.0,
-        "momentum SGD": 1.0,
-        "two-sided EF-SGD": 1.0,
-        "local SGD, H = 5": 0.3,
-        "Adam, bias correction": 0.01,
-        "1-bit Adam, T_w = 30": 0.01,
-    },
-    "denoising": {
-        "Adam": 0.0003,
-        "1-bit Adam": 0.0003,
-        "1-bit Adam, κ = 0": 0.0003,
-        "v frozen, 32 bits": 0.0003,
-        "1-bit, no feedback": 0.0001,
-        "naive compressed Adam": 0.001,
-        "SGD": 0.3,
-        "momentum SGD": 0.3,
-        "two-sided EF-SGD": 0.3,
-        "local SGD, H = 5": 0.1,
-        "Adam, bias correction": 0.003,
-        "1-bit Adam, T_w = 30": 0.003,
-    },
-}
+TUNED_FILE = Path(__file__).with_name("tuned.json")
+TUNED: dict[str, dict[str, float]] = json.loads(TUNED_FILE.read_text(encoding="utf-8"))
 """Step sizes, problem -> label -> the best of the grid of ``tuning.py``, for the figures' problems and lengths."""
 
 
@@ -142,7 +93,10 @@ class Experiment:
 
     def run(self, algorithm: Algorithm, seed: int, hyper: dict[str, Any] | None = None, **changes: Any) -> RunConfig:
         """One run; ``hyper`` is added to the algorithm's own, ``changes`` are other fields of ``RunConfig``."""
-        hyper = {**algorithm.hyper, **(hyper or {})}
+        lengths = {name: round(share * self.steps) for name, share in algorithm.shares.items()}
+        hyper = {**algorithm.hyper, **lengths, **(hyper or {})}
+        if algorithm.needs_shapes:
+            hyper["shapes"] = self.shapes()
         if "lr" not in hyper:
             hyper["lr"] = TUNED[self.problem][algorithm.label] if self.lr is None else self.lr
         freeze = {"freeze_step": self.freeze_step} if algorithm.needs_freeze_step else {}
@@ -157,6 +111,11 @@ class Experiment:
             record_every=self.record_every,
         )
         return replace(config, **changes)
+
+    def shapes(self) -> list[list[int]] | None:
+        """Shapes of the parameter arrays of the problem; None where they are one vector."""
+        layout = getattr(problems.make(self.problem, **self.problem_args), "layout", None)
+        return None if layout is None else [list(shape) for shape in layout.shapes.values()]
 
     def runs(self, scale: Scale, algorithms: Iterable[Algorithm], **changes: Any) -> list[RunConfig]:
         """Algorithms x seeds."""

@@ -24,6 +24,7 @@ from paper_figures.algorithms import (
     Algorithm,
     Experiment,
 )
+from paper_figures.family import LIKE_SGD, NEW
 from reference.experiments import RunConfig, RunStore, sweep
 from reference.experiments.sweep import default_store
 
@@ -31,14 +32,14 @@ SEEDS = (1000, 1001, 1002)
 ADAM_GRID = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 SGD_GRID = (1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0)
 KEPT = 3
-ALGORITHMS = (*LINE_UP, *SHORT_WARMUP)
+ALGORITHMS = (*LINE_UP, *SHORT_WARMUP, *NEW)
 PROBLEMS = ((LOGISTIC, "excess_loss"), (DIGITS, "loss"), (TEXT, "loss"), (PATCHES, "loss"))
 """What is tuned on, and which loss counts: that of training, so that held-out data stay unseen."""
 
 
 def grid(algorithm: Algorithm) -> tuple[float, ...]:
     """The six step sizes of the family of ``algorithm``."""
-    return SGD_GRID if algorithm in SGD_FAMILY else ADAM_GRID
+    return SGD_GRID if algorithm in (*SGD_FAMILY, *LIKE_SGD) else ADAM_GRID
 
 
 def config(experiment: Experiment, algorithm: Algorithm, lr: float, seed: int) -> RunConfig:

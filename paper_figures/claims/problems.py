@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from paper_figures.algorithms import ADAM, ONE_BIT
 from paper_figures.claims.claim import Facts
 from paper_figures.claims.facts import bytes_per_step, freeze_step
-from paper_figures.claims.statistics import Runs, final, whole_curve
+from paper_figures.claims.statistics import Runs, final, last, whole_curve
 
 CONVERGENCE = {
     "convergence_logistic_regression": ("logistic regression", "excess_loss"),
@@ -20,16 +20,32 @@ CONVERGENCE = {
 """Figure -> what its problem is called, and the column of its y axis: the loss on held-out data, but for the convex
 problem, where the distance to the optimum is known, and the stress test, which is learnt by heart."""
 
+FAMILY = {
+    "family_digits": ("digits MLP", "loss"),
+    "family_text": ("character transformer", "held_out_loss"),
+    "family_patches": ("denoising autoencoder", "held_out_loss"),
+}
+"""The same for the figures of the family."""
+
 HEADLINE = ("character transformer", "denoising autoencoder")
 """The problems of at most one pass: what the main claims, P1, P2 and P7, must hold on."""
 
 FIGURES = tuple(CONVERGENCE)
 
 
-def finals(facts: Facts) -> Iterator[tuple[str, Callable[[str], Runs]]]:
+def finals(
+    facts: Facts, figures: Mapping[str, tuple[str, str]] = CONVERGENCE
+) -> Iterator[tuple[str, Callable[[str], Runs]]]:
     """Each problem, with a function from a label to its final losses."""
-    for figure, (problem, column) in CONVERGENCE.items():
+    for figure, (problem, column) in figures.items():
         yield problem, partial(final, facts[figure], column=column)
+
+
+def saved(facts: Facts, candidate: str, baseline: str, column: str) -> Iterator[tuple[str, float]]:
+    """Each problem of the family, with how many times less ``candidate`` has of ``column`` at the end of its run."""
+    for figure, (problem, _) in FAMILY.items():
+        spent, more = (float(last(facts[figure], label, column).mean()) for label in (candidate, baseline))
+        yield problem, more / spent
 
 
 def curves(facts: Facts, frozen: str) -> Iterator[tuple[str, Callable[[str], Runs]]]:

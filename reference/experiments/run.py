@@ -26,6 +26,8 @@ COLUMNS = {
     "total_error_norm": "||Delta||, Delta = mean_i delta_i + delta-bar",
     "variance_l1": "||v||_1",
     "bytes_per_worker": "bytes sent so far by a worker, the mean over workers",
+    "rounds": "exchanges so far, in each of which all workers wait",
+    "kept_per_parameter": "numbers that a worker keeps beside x, over D; an array of zeros is not kept",
     "frozen": "1 once v is frozen",
     "skipped_steps": "steps skipped so far because a gradient was not finite [C8]",
     "seconds": "wall-clock seconds spent in gradients and steps so far, without the recording",
@@ -84,6 +86,16 @@ def identify(table: pd.DataFrame, config: RunConfig) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([run_is] * len(table)), table], axis="columns")
 
 
+def kept_numbers(state: State) -> float:
+    """Numbers that a worker keeps beside x, the mean over workers: of what every worker has a row of, its own."""
+    rows = {"worker_errors": state.worker_errors, "server_error": state.server_error}
+    rows |= {name: array for name, array in state.slots.items() if name.endswith("_ND")}
+    shared = {name: array for name, array in state.slots.items() if not name.endswith("_ND")}
+    shared |= {"momentum": state.momentum, "variance": state.variance}
+    of_workers = sum(array.size for array in rows.values() if array.any()) / state.n_workers
+    return of_workers + sum(array.size for array in shared.values() if array.any())
+
+
 def measure(problem: Problem, state: State, t: int, seconds: float) -> dict[str, float]:
     """One row of the table."""
     gradient_D: Array = problem.gradient(state.params)
@@ -99,6 +111,8 @@ def measure(problem: Problem, state: State, t: int, seconds: float) -> dict[str,
         "total_error_norm": norm(state.total_error),
         "variance_l1": float(sum_of_magnitudes(state.variance)),
         "bytes_per_worker": state.bytes_on_wire / state.n_workers,
+        "rounds": state.rounds,
+        "kept_per_parameter": kept_numbers(state) / state.params.size,
         "frozen": int(state.frozen_at is not None),
         "skipped_steps": state.skipped_steps,
         "seconds": seconds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from claims_curves import SEEDS, STEPS, D, curves, family
 
 from paper_figures.algorithms import (
     ADAM,
@@ -23,11 +24,11 @@ from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED, ONE_BIT_UNFUSE
 from paper_figures.claims.problems import FIGURES
 from paper_figures.claims.registry import all_claims, claims_table
 from paper_figures.claims.statements import short_warmup
+from paper_figures.family import DILOCO, ONE_BIT_LAMB, SPARSE_LOCO, ZERO_ONE
 from paper_figures.figures import gan, robustness
 from verification.adapters.published.pages import LAWS
 
 CLAIMS = {claim.id: claim for claim in all_claims()}
-N, D, START, FREEZE, STEPS, SEEDS = 8, 100_000, 10.0, 20, 100, 6
 SECONDS = {ONE_BIT_FUSED: 0.8, ADAM_FUSED: 1.0, ONE_BIT_UNFUSED: 99.0}
 """For 10^9 parameters."""
 TRUE_LEVELS = {
@@ -38,30 +39,6 @@ TRUE_LEVELS = {
     **dict.fromkeys((MOMENTUM.label, LOCAL.label), 4e-2),
 }
 """Final losses on which every claim about convergence is true."""
-
-
-def curves(levels, *, n_workers=N, dim=D, compressed=(ONE_BIT.label, NO_FEEDBACK.label), steps=STEPS, every=10):
-    """Loss falls from START to ``levels[label]`` on a log scale; a common seed effect of 10 %, an own one of 1 %."""
-    random = np.random.default_rng(0)
-    common_S = 0.1 * random.standard_normal(SEEDS)
-    step = np.arange(0, steps + 1, every)
-    dense = 8 * (n_workers - 1) / n_workers * dim
-    tables = []
-    for label, level in levels.items():
-        for seed in range(SEEDS):
-            end = np.log(level) + common_S[seed] + 0.01 * random.standard_normal()
-            log_T = np.log(START) + (end - np.log(START)) * step / steps
-            rows = pd.DataFrame({"step": step, "loss": np.exp(log_T)})
-            rows["excess_loss"] = rows["held_out_loss"] = rows["loss"]
-            rows["frozen"] = ((step >= FREEZE) & (label != ADAM.label)).astype(int)
-            sent = step * dense
-            if label in compressed:
-                late = np.maximum(step - FREEZE, 0)
-                sent = np.minimum(step, FREEZE) * dense + late * (dense / 32 + 56)
-            rows["bytes_per_worker"] = sent
-            rows["label"], rows["seed"], rows["n_workers"] = label, seed, n_workers
-            tables.append(rows)
-    return pd.concat(tables, ignore_index=True)
 
 
 def good_facts():
@@ -76,6 +53,7 @@ def good_facts():
         "gan": game(),
         "short_warmup": short(1e-2),
         "robustness": forms(),
+        **family(),
         "naive_adam": naive(),
         "variance_stability": variances(0.01),
         "freeze_rule": rule(TRUE_LEVELS),
@@ -314,6 +292,9 @@ def bad_facts():
         "P29": {"conformance": conformance("fp16", "bf16", "fp32")},
         "P30": {"short_warmup": short(1.0)},
         "P31": {"robustness": forms(50.0)},
+        "P32": family({ZERO_ONE.label: 1.0}),
+        "P33": family({ONE_BIT_LAMB.label: 1.0}),
+        "P34": family({DILOCO.label: 1.0, SPARSE_LOCO.label: 1.0}),
     }
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from claims_support import FREEZE, GOOD, TRUE_LEVELS, D, N, curves
+from claims_curves import FREEZE, D, N, curves
+from claims_support import GOOD, TRUE_LEVELS
 
 from paper_figures.algorithms import ADAM, ONE_BIT
 from paper_figures.claims import facts

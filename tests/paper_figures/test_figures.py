@@ -31,6 +31,7 @@ NAMES = {
     "convergence_char_transformer", "convergence_denoising", "gan", "loss_against_bytes", "warmup_length",
     "scale_and_sparsity", "variance_floor", "linear_speedup", "error_bounds", "volume", "step_time_against_bandwidth",
     "throughput_against_gpus", "byte_roofline", "short_warmup", "robustness", "overview",
+    "family_digits", "family_text", "family_patches", "choosing",
 }  # fmt: skip
 
 

@@ -1,0 +1,53 @@
+"""The table of all systems: ``python -m paper_figures.family_table`` prints it for docs/choosing.md.
+
+From the runs of the family's figures; those that are not in the cache are computed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from paper_figures.algorithms import ADAM_CORRECTED, Algorithm
+from paper_figures.claims.statistics import final, interval, last, paired
+from paper_figures.family import FAMILY, KINDS, LOSSES
+from paper_figures.figure import Scale
+from paper_figures.figures.choosing import runs
+from reference.experiments import sweep
+from reference.experiments.sweep import default_store
+
+NAMES = {"mlp": "digits", "char_transformer": "text", "denoising": "patches"}
+TRAFFIC = "char_transformer"
+"""The problem whose bytes, rounds and memory are shown: D = 19,040 in 1,000 steps."""
+
+
+def ratio(table: pd.DataFrame, algorithm: Algorithm, column: str) -> str:
+    """Final loss over Adam's with its 95 % interval, seed by seed; how many seeds end above their start."""
+    found, adam = (final(table, one.label, column) for one in (algorithm, ADAM_CORRECTED))
+    mean, low, high = np.exp(interval(paired(found, adam)))
+    lost = int(found.diverged_S.sum())
+    return f"{mean:.3g} ({low:.3g} to {high:.3g})" + (f", {lost} of {len(found.seeds_S)} diverge" if lost else "")
+
+
+def lines(table: pd.DataFrame) -> Iterator[str]:
+    """The table in Markdown, a row a system, the kinds one after another."""
+    here = table.loc[table["problem"] == TRAFFIC]
+    dense = last(here, ADAM_CORRECTED.label, "bytes_per_worker").mean()
+    losses = [f"loss over Adam's, {NAMES[problem]}" for problem in LOSSES]
+    yield f"| system | sends | bytes | rounds a step | kept | {' | '.join(losses)} |"
+    yield "|---" * (5 + len(losses)) + "|"
+    kinds = {algorithm.label: kind for kind, (_, members) in KINDS.items() for algorithm in members}
+    for algorithm in FAMILY:
+        share = last(here, algorithm.label, "bytes_per_worker").mean() / dense
+        rounds = last(here, algorithm.label, "rounds").mean() / here["step"].max()
+        kept = last(here, algorithm.label, "kept_per_parameter").mean()
+        cells = [algorithm.label, kinds[algorithm.label], f"{share:.3g}", f"{rounds:.2g}", f"{kept:.1f}"]
+        cells += [ratio(table.loc[table["problem"] == name], algorithm, column) for name, column in LOSSES.items()]
+        yield f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(lines(sweep(runs(Scale.QUICK), default_store()))) + "\n")
