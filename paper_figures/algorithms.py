@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,7 @@ SHORT = Algorithm(
 """The longest warm-up, in tens of steps, that leaves a run of 900 steps a fifteenth of Adam's bytes; with C5."""
 SHORT_WARMUP = (ADAM_CORRECTED, SHORT)
 
-TUNED_FILE = Path(__file__).with_name("tuned.json")
-TUNED: dict[str, dict[str, float]] = json.loads(TUNED_FILE.read_text(encoding="utf-8"))
+TUNED: dict[str, dict[str, float]] = json.loads(Path(__file__).with_name("tuned.json").read_text(encoding="utf-8"))
 """Step sizes, problem -> label -> the best of the grid of ``tuning.py``, for the figures' problems and lengths."""
 
 
@@ -114,12 +114,18 @@ class Experiment:
 
     def shapes(self) -> list[list[int]] | None:
         """Shapes of the parameter arrays of the problem; None where they are one vector."""
-        layout = getattr(problems.make(self.problem, **self.problem_args), "layout", None)
-        return None if layout is None else [list(shape) for shape in layout.shapes.values()]
+        return _shapes(self.problem, json.dumps(self.problem_args))
 
     def runs(self, scale: Scale, algorithms: Iterable[Algorithm], **changes: Any) -> list[RunConfig]:
         """Algorithms x seeds."""
         return [self.run(algorithm, seed, **changes) for algorithm in algorithms for seed in seeds(scale)]
+
+
+@cache
+def _shapes(problem: str, arguments: str) -> list[list[int]] | None:
+    """Of :meth:`Experiment.shapes`; a problem takes long to make, and every run asks."""
+    layout = getattr(problems.make(problem, **json.loads(arguments)), "layout", None)
+    return None if layout is None else [list(shape) for shape in layout.shapes.values()]
 
 
 def seeds(scale: Scale) -> range:

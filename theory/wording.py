@@ -38,18 +38,18 @@ def _letters() -> dict[str, frozenset[sp.Expr]]:
     """Numerals in letters: what each may mean. "One" and "second" are other words as well, so they are none alone."""
     whole = dict(zip(f"{UNITS} {TEENS}".split(), range(1, 20), strict=True))
     whole |= dict(zip(TENS.split(), range(20, 100, 10), strict=True))
-    parts = dict(zip(f"{UNITS_TH} {TEENS_TH}".split(), range(1, 20), strict=True))
-    parts |= {f"{tens[:-1]}ieth": whole[tens] for tens in TENS.split()}
+    shares = dict(zip(f"{UNITS_TH} {TEENS_TH}".split(), range(1, 20), strict=True))
+    shares |= {f"{tens[:-1]}ieth": whole[tens] for tens in TENS.split()}
     for tens in TENS.split():
         whole |= {f"{tens}-{unit}": whole[tens] + whole[unit] for unit in UNITS.split()}
-        parts |= {f"{tens}-{unit}": whole[tens] + parts[unit] for unit in UNITS_TH.split()}
+        shares |= {f"{tens}-{unit}": whole[tens] + shares[unit] for unit in UNITS_TH.split()}
     large = {"hundred": 100} | {name: 1000 ** (k + 1) for k, name in enumerate(LARGE.split())}
     whole |= large | dict(zip(TUPLES.split(), range(3, 11), strict=True))
     whole |= {"centuple": 100, "twice": 2, "double": 2, "thrice": 3, "cube": 3, "dozen": 12}
-    parts |= {f"{name}th": value for name, value in large.items()}
+    shares |= {f"{name}th": value for name, value in large.items()}
     result: dict[str, frozenset[sp.Expr]]
     result = {word: frozenset({sp.Integer(n)}) for word, n in whole.items() if word != "one"}
-    result |= {word: frozenset({sp.Integer(n), sp.Rational(1, n)}) for word, n in parts.items() if n > 2}
+    result |= {word: frozenset({sp.Integer(n), sp.Rational(1, n)}) for word, n in shares.items() if n > 2}
     return result | {word: frozenset({sp.Rational(1, n)}) for word, n in (("half", 2), ("halve", 2), ("quarter", 4))}
 
 

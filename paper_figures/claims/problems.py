@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from paper_figures.algorithms import ADAM, ONE_BIT
-from paper_figures.claims.claim import Facts
+from paper_figures.claims.claim import Check, Facts
 from paper_figures.claims.facts import bytes_per_step, freeze_step
 from paper_figures.claims.statistics import Runs, final, last, whole_curve
 
@@ -21,9 +21,9 @@ CONVERGENCE = {
 problem, where the distance to the optimum is known, and the stress test, which is learnt by heart."""
 
 FAMILY = {
-    "family_digits": ("digits MLP", "loss"),
-    "family_text": ("character transformer", "held_out_loss"),
-    "family_patches": ("denoising autoencoder", "held_out_loss"),
+    "family_digits": CONVERGENCE["convergence_digits_mlp"],
+    "family_text": CONVERGENCE["convergence_char_transformer"],
+    "family_patches": CONVERGENCE["convergence_denoising"],
 }
 """The same for the figures of the family."""
 
@@ -41,11 +41,29 @@ def finals(
         yield problem, partial(final, facts[figure], column=column)
 
 
-def saved(facts: Facts, candidate: str, baseline: str, column: str) -> Iterator[tuple[str, float]]:
-    """Each problem of the family, with how many times less ``candidate`` has of ``column`` at the end of its run."""
+SPENT = {"bytes": "bytes_per_worker", "rounds": "rounds"}
+"""What a run sends, and the column that counts it."""
+
+
+def saved(
+    facts: Facts, candidate: str, baseline: str, what: str, bound: float, *, of: str = "", guard: bool = False
+) -> Iterator[Check]:
+    """On each problem of the family: is what ``candidate`` takes of ``what`` in a run more than ``bound`` times fewer.
+
+    ``of`` is the candidate's name in the setting, where there are several. No guard: it is required on ``HEADLINE``.
+    """
     for figure, (problem, _) in FAMILY.items():
-        spent, more = (float(last(facts[figure], label, column).mean()) for label in (candidate, baseline))
-        yield problem, more / spent
+        less, more = (float(last(facts[figure], label, SPENT[what]).mean()) for label in (candidate, baseline))
+        yield Check(
+            setting=", ".join(filter(None, (problem, of, what))),
+            value=more / less,
+            unit=f"times fewer than {baseline.partition(',')[0]}",
+            test="exact: counted over the whole run",
+            bound=bound,
+            exact=more / less > bound,
+            required=not guard and problem in HEADLINE,
+            guard=guard,
+        )
 
 
 def curves(facts: Facts, frozen: str) -> Iterator[tuple[str, Callable[[str], Runs]]]:

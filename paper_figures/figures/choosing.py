@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import numpy as np
 import pandas as pd
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Patch
 
-from paper_figures.algorithms import ADAM_CORRECTED, DIGITS, PATCHES, TEXT, Algorithm
+from paper_figures.algorithms import ADAM_CORRECTED
 from paper_figures.claims.claim import MAIN_MARGIN
+from paper_figures.claims.facts import bytes_per_step
 from paper_figures.drawing import Array, by_seed, note, of, stacked
 from paper_figures.family import FAMILY, LOSSES
 from paper_figures.figure import PaperFigure, Scale
+from paper_figures.figures.loss_against_bytes import PANELS as EVERY
 from reference.experiments import RunConfig
 
-PANELS = (
-    (DIGITS, "Digits MLP, D = 17,226"),
-    (TEXT, "Character transformer, D = 19,040"),
-    (PATCHES, "Denoising autoencoder, D = 24,928"),
-)
-DIMS = {"mlp": 17226, "char_transformer": 19040, "denoising": 24928}
+PANELS = tuple(panel for panel in EVERY if panel[0].problem in LOSSES)
 SEND = np.geomspace(1e-3, 1e3, 241)
 """Seconds that a worker needs to send D numbers of 32 bits, over those of a gradient."""
 WAIT = np.geomspace(1e-3, 1e2, 201)
@@ -29,7 +28,7 @@ WAIT = np.geomspace(1e-3, 1e2, 201)
 
 def runs(scale: Scale) -> list[RunConfig]:
     """Those of the family's figures."""
-    return [config for experiment, _ in PANELS for config in experiment.runs(scale, FAMILY)]
+    return [config for experiment, *_ in PANELS for config in experiment.runs(scale, FAMILY)]
 
 
 def spent(here: pd.DataFrame, column: str) -> dict[str, tuple[float, float, float]]:
@@ -58,6 +57,12 @@ def _costs(rows: pd.DataFrame, name: str, first_S: Array) -> Array:
     return np.where(first_S >= 0, values_TS[first_S, np.arange(len(first_S))], np.inf)
 
 
+def dim_of(here: pd.DataFrame) -> int:
+    """D of a problem, from what Adam sends in a step."""
+    n_workers = int(here["n_workers"].to_numpy().max())
+    return round(bytes_per_step(here, ADAM_CORRECTED.label) * n_workers / (8 * (n_workers - 1)))
+
+
 def fastest(costs: dict[str, tuple[float, float, float]], dim: int) -> tuple[list[str], Array]:
     """The labels, and which of them is there first, (WAIT, SEND): compute, transfer and latency one after another."""
     labels = list(costs)
@@ -70,17 +75,15 @@ def fastest(costs: dict[str, tuple[float, float, float]], dim: int) -> tuple[lis
 def draw(table: pd.DataFrame) -> Canvas:
     """A map a problem, coloured by the fastest."""
     canvas, panels = stacked(*[3.4] * len(PANELS))
-    winners: dict[str, Algorithm] = {}
     maps = []
-    for experiment, _ in PANELS:
+    for experiment, column, *_ in PANELS:
         here = table.loc[table["problem"] == experiment.problem]
-        labels, best = fastest(spent(here, LOSSES[experiment.problem]), DIMS[experiment.problem])
-        maps.append((labels, best))
-        winners |= {label: a for a in FAMILY for label in labels if a.label == label and labels.index(label) in best}
-    shown = [a.label for a in FAMILY if a.label in winners]
-    colors = dict(zip(shown, [COLORS[k % len(COLORS)] for k in range(len(shown))], strict=True))
-    for axes, (labels, best), (_, title) in zip(panels, maps, PANELS, strict=True):
-        places = np.array([shown.index(label) if label in shown else 0 for label in labels])
+        maps.append(fastest(spent(here, column), dim_of(here)))
+    first = {labels[k] for labels, best in maps for k in np.unique(best)}
+    shown = [algorithm.label for algorithm in FAMILY if algorithm.label in first]
+    colors = dict(zip(shown, cycle(COLORS), strict=False))
+    for axes, (labels, best), (*_, title) in zip(panels, maps, PANELS, strict=True):
+        places = np.array([shown.index(label) if label in first else 0 for label in labels])
         axes.pcolormesh(SEND, WAIT, places[best], cmap=ListedColormap(list(colors.values())), vmin=-0.5,
                         vmax=len(shown) - 0.5, shading="nearest", rasterized=True)  # fmt: skip
         axes.set(xscale="log", yscale="log", title=title, ylabel="latency of a round / a gradient")

@@ -12,8 +12,8 @@ FIGURE = family_figure(
     (
         "Training loss, a stress test: the network learns the digits by heart. MT-DAO and DiLoCo, whose workers walk "
         "alone, end below Adam; everything that compresses messages ends above it, 1-bit Adam eight times, 0/1 Adam "
-        "28 times. Without momentum or without error feedback it is thousands of times. MERIT diverges on four of "
-        "five seeds, at the best of its step sizes. Black: all numbers in every step; blue: one bit a number; green: "
+        "28 times, signSGD, which feeds no error back, 20,000 times. MERIT diverges on four of five seeds, at the "
+        "best of its step sizes. Black: all numbers in every step; blue: one bit a number; green: "
         "few of the numbers; red: rarely."
     ),
 )

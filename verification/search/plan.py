@@ -90,13 +90,13 @@ class Plan:
                 arrays.append(covering_rows(one, seed + len(arrays), beside=beside))
         if arrays:
             few = replace(space, features={**space.features, "size": space.features["size"][:FEW]})
-            arrays[0] += missing_rows(few, seed, late, [row for rows in arrays for row in rows], beside)
+            wanted_triples = [(few, late)]
             if level == "optimizer":
                 plain = replace(few, features={**few.features, "scale_block": (None,)})
-                names = optimizer_space.UNBLOCKED
-                arrays[0] += missing_rows(plain, seed, names, [row for rows in arrays for row in rows], beside)
-                for names in optimizer_space.EVENTFUL:
-                    arrays[0] += missing_rows(space, seed, names, [row for rows in arrays for row in rows], beside)
+                wanted_triples += [(plain, optimizer_space.UNBLOCKED)]
+                wanted_triples += [(space, names) for names in optimizer_space.EVENTFUL]
+            for part, names in wanted_triples:
+                arrays[0] += missing_rows(part, seed, names, [row for rows in arrays for row in rows], beside)
         tried = [row for array in arrays for row in array for _ in range(profile.draws)]
         rows = [(row, 10**6 * seed + number) for number, row in enumerate(tried)]
         rows.sort(key=lambda item: _weight(item[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.algorithms import SHORT
 from paper_figures.claims.claim import Check, Claim, Facts
-from paper_figures.claims.problems import FAMILY, finals, saved
+from paper_figures.claims.problems import FAMILY, SPENT, finals, saved
 from paper_figures.claims.statistics import no_worse
 from paper_figures.family import DILOCO, SPARSE_LOCO
 
@@ -16,14 +16,8 @@ def measure(facts: Facts) -> list[Check]:
         for problem, runs in finals(facts, FAMILY):
             setting = f"{problem}, {one.label}"
             checks.append(no_worse(runs(one.label), runs(SHORT.label), setting, of=of, part=problem))
-        for what, column in (("bytes", "bytes_per_worker"), ("rounds", "rounds")):
-            checks += [
-                Check(
-                    setting=f"{problem}, {one.label}, {what}", value=ratio, unit="times fewer than 1-bit Adam",
-                    test="exact: counted over the whole run", bound=1, exact=ratio > 1, guard=True,
-                )
-                for problem, ratio in saved(facts, one.label, SHORT.label, column)
-            ]  # fmt: skip
+        for what in SPENT:
+            checks += saved(facts, one.label, SHORT.label, what, 1, of=one.label, guard=True)
     return checks
 
 
