@@ -67,7 +67,8 @@ SHORT = Algorithm(
 """The longest warm-up, in tens of steps, that leaves a run of 900 steps a fifteenth of Adam's bytes; with C5."""
 SHORT_WARMUP = (ADAM_CORRECTED, SHORT)
 
-TUNED: dict[str, dict[str, float]] = json.loads(Path(__file__).with_name("tuned.json").read_text(encoding="utf-8"))
+TUNED_FILE = Path(__file__).with_name("tuned.json")
+TUNED: dict[str, dict[str, float]] = json.loads(TUNED_FILE.read_text(encoding="utf-8"))
 """Step sizes, problem -> label -> the best of the grid of ``tuning.py``, for the figures' problems and lengths."""
 
 

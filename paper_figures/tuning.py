@@ -1,5 +1,5 @@
-"""How the step sizes were chosen: ``python -m paper_figures.tuning`` prints the best of every algorithm and problem, or
-of those algorithms whose labels it is given.
+"""How the step sizes were chosen: ``python -m paper_figures.tuning`` finds the best of every algorithm and problem,
+or of those algorithms whose labels it is given, and writes them to ``tuned.json``, which the figures read.
 
 One budget for every algorithm: a grid of six half decades, with one seed; then two more seeds for the three best. The
 step size with the lowest geometric mean of the loss at the last step wins. Where that is an end of the grid, the grid
@@ -9,9 +9,11 @@ as their step sizes have different units.
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from paper_figures.algorithms import (
     DIGITS,
@@ -21,6 +23,7 @@ from paper_figures.algorithms import (
     SGD_FAMILY,
     SHORT_WARMUP,
     TEXT,
+    TUNED_FILE,
     Algorithm,
     Experiment,
 )
@@ -105,11 +108,27 @@ def beyond(algorithm: Algorithm, ranked: list[float]) -> float | None:
     return float(f"{10 ** (exponent / 2):.0e}")
 
 
+def record(chosen: dict[str, dict[str, float]], path: Path = TUNED_FILE) -> list[str]:
+    """Write ``chosen`` into ``path`` beside what stays there, in the order of ALGORITHMS.
+
+    Returns:
+        a line for each step size that is not what stood there.
+    """
+    changed = []
+    known = json.loads(path.read_text(encoding="utf-8"))
+    for problem, best in chosen.items():
+        for label, lr in best.items():
+            if (old := known[problem].get(label)) != lr:
+                changed.append(f"{problem}, {label}: {lr:g}, was {old}")
+        merged = known[problem] | best
+        known[problem] = {label: merged[label] for label in labels_of(ALGORITHMS) if label in merged}
+    path.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return changed
+
+
 if __name__ == "__main__":
     if unknown := set(sys.argv[1:]) - set(labels_of(ALGORITHMS)):
         sys.exit(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(labels_of(ALGORITHMS))}")
     wanted = [algorithm for algorithm in ALGORITHMS if algorithm.label in (sys.argv[1:] or labels_of(ALGORITHMS))]
-    for problem, chosen in tune(wanted, default_store()).items():
-        sys.stdout.write(f"{problem}\n")
-        for label in labels_of(wanted):
-            sys.stdout.write(f"  {label}: {chosen[label]:g}\n")
+    changes = record(tune(wanted, default_store()))
+    sys.stdout.write("\n".join([*changes, f"{len(changes)} step sizes changed in {TUNED_FILE}\n"]))

@@ -10,7 +10,8 @@ size, and no coordinate moves by more than gamma. There are no messages but the 
 to conserve.
 
 The fallback c = 1 and the treatment of vectors are from the authors' code. An array with more than two axes is a matrix
-whose rows run over its first axis.
+whose rows run over its first axis. Unlike there, max|x| / max|r| is not formed by itself: in float32 it overflows where
+a column has had no gradient for some 850 steps, as its m has shrunk by 0.9^850, and inf times 0 is no number.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ class MERIT(Adam):
         for shape, layer in zip(shapes_of(self.shapes, dim), layer_slices(self.shapes, dim), strict=True):
             axes = (shape[0], -1) if len(shape) > 1 else (-1,)
             weights, update = state.params[layer].reshape(axes), update_D[layer].reshape(axes)
-            update_D[layer] = np.clip(trust_ratios(weights, update) * update, -1, 1).ravel()
+            update_D[layer] = np.clip(by_maxima(weights, update), -1, 1).ravel()
         params_D = state.params - self.learning_rate(t, state.params.dtype) * update_D
         return replace(state, momentum=momentum_D, variance=variance_D, params=params_D)
 
 
-def trust_ratios(weights: Array, update: Array) -> Array:
-    """c for a vector (n,) as (1,), for a matrix (r, c) as (r, c)."""
+def by_maxima(weights: Array, update: Array) -> Array:
+    """c r for a vector (n,) or a matrix (r, c), of the same shape; each ratio as max|x| (|r| / max|r|)."""
     axes = (None,) if weights.ndim == 1 else (None, 0, 1)
     maxima = [[abs(a).max(axis=axis, keepdims=True) for a in (weights, update)] for axis in axes]
     known = np.logical_and.reduce(np.broadcast_arrays(*[(x > 0) & (r > 0) for x, r in maxima]))
-    ratios = [x / np.where(r > 0, r, r + 1) for x, r in maxima]
-    return np.where(known, np.maximum.reduce(np.broadcast_arrays(*ratios)), ratios[0] * 0 + 1)
+    sizes = [x * (abs(update) / np.where(r > 0, r, r + 1)) for x, r in maxima]
+    return np.where(known, np.sign(update) * np.maximum.reduce(np.broadcast_arrays(*sizes)), update)

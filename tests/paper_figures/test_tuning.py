@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 from figures_support import (
     made_up,
 )
 
-from paper_figures.algorithms import ADAM, DIGITS, SGD_FAMILY, TUNED, seeds
+from paper_figures.algorithms import ADAM, DIGITS, SGD_FAMILY, TUNED, TUNED_FILE, seeds
 from paper_figures.figure import Scale
-from paper_figures.tuning import ALGORITHMS, SEEDS, best_first, beyond, grid
+from paper_figures.tuning import ALGORITHMS, SEEDS, best_first, beyond, grid, record
 from paper_figures.tuning import PROBLEMS as TUNED_ON
 from paper_figures.tuning import config as tuned_config
 from reference.experiments import RunStore
@@ -45,3 +47,13 @@ def test_the_best_step_size_has_the_lowest_loss_and_a_diverged_run_is_the_worst(
         table.loc[table["step"] > 0, "loss"] = ends[one.tags["lr"]][one.seed - 1000]
         store.put(one, table)
     assert best_first(DIGITS, "loss", configs, store) == {ADAM.label: [1e-3, 1e-4, 1e-2]}
+
+
+def test_what_was_found_is_written_beside_what_stays(tmp_path):
+    kept = tmp_path / TUNED_FILE.name
+    kept.write_bytes(TUNED_FILE.read_bytes())
+    assert record({DIGITS.problem: {ADAM.label: TUNED[DIGITS.problem][ADAM.label]}}, kept) == []
+    assert kept.read_bytes() == TUNED_FILE.read_bytes()
+    assert record({DIGITS.problem: {ADAM.label: 0.5}}, kept) == ["mlp, Adam: 0.5, was 0.01"]
+    expected = TUNED | {"mlp": TUNED["mlp"] | {"Adam": 0.5}}
+    assert json.loads(kept.read_text(encoding="utf-8")) == expected

@@ -13,7 +13,7 @@ from reference_support import floats, fractions, same
 from reference import CAME, MERIT, Adam
 from reference.allreduce import dense_allreduce_bytes
 from reference.optimizers.came import factors
-from reference.optimizers.merit import trust_ratios
+from reference.optimizers.merit import by_maxima
 from theory.rounding import gamma
 
 SHAPES = [[5, 4], [4], [13, 1]]
@@ -150,10 +150,29 @@ def test_merit_is_the_public_formula():
 
 def test_merits_ratios_by_hand():
     x_RC = np.array([[Fraction(4), Fraction(1)], [Fraction(0), Fraction(2)]])
-    u_RC = np.array([[Fraction(2), Fraction(4)], [Fraction(1), Fraction(1)]])
-    assert trust_ratios(x_RC, u_RC).tolist() == [[2, 1], [2, 2]]
-    assert trust_ratios(x_RC * 0, u_RC).tolist() == [[1, 1], [1, 1]]
-    assert trust_ratios(x_RC[0], u_RC[0]).tolist() == [1]
+    u_RC = np.array([[Fraction(2), Fraction(-4)], [Fraction(1), Fraction(1)]])
+    assert by_maxima(x_RC, u_RC).tolist() == [[4, -4], [2, 2]]
+    assert by_maxima(x_RC * 0, u_RC).tolist() == u_RC.tolist()
+    assert by_maxima(x_RC[0], u_RC[0]).tolist() == [2, -4]
+
+
+def stays_a_number(by_maxima):
+    """A column whose update has shrunk to the smallest numbers of float32, beside a row of ordinary ones."""
+    tiny = np.finfo(np.float32).smallest_subnormal
+    x_RC, u_RC = np.ones((2, 3), np.float32), np.array([[1, tiny, 0], [1, 0, 0]], np.float32)
+    with np.errstate(all="ignore"):
+        return np.isfinite(by_maxima(x_RC, u_RC)).all()
+
+
+def ratio_first(weights, update):
+    """Bug: c is formed before it is multiplied."""
+    maxima = [[abs(a).max(axis=axis, keepdims=True) for a in (weights, update)] for axis in (None, 0, 1)]
+    return np.maximum.reduce(np.broadcast_arrays(*[x / np.where(r > 0, r, 1) for x, r in maxima])) * update
+
+
+def test_merit_survives_a_column_without_gradient():
+    assert stays_a_number(by_maxima)
+    assert not stays_a_number(ratio_first)
 
 
 def test_merit_on_weights_of_zero_is_adam_and_no_coordinate_moves_further_than_the_rate():
