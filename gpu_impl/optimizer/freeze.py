@@ -41,7 +41,7 @@ def freeze_if_due(run: Run) -> None:
     sizes = [(bucket.dead, bucket.flat.numel) for _, bucket in freezing]
     dead, total = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
     level = logging.WARNING if total and dead == total else logging.INFO  # nothing would ever move again
-    logger.log(level, "variance frozen after step %d; %d of %d coordinates are dead", t, dead, total)
+    logger.log(level, "variance frozen after step %d; %d of %d coordinates have zero variance", t, dead, total)
 
 
 def variance_correction(run: Run, group: Group, began: int) -> float:

@@ -289,5 +289,5 @@ def test_a_freeze_before_any_gradient_is_a_warning(n_empty, level, caplog):
     dead = DIM if level == "WARNING" else 0
     assert (record.levelname, record.getMessage()) == (
         level,
-        f"variance frozen after step 3; {dead} of {DIM} coordinates are dead",
+        f"variance frozen after step 3; {dead} of {DIM} coordinates have zero variance",
     )

@@ -185,7 +185,7 @@ def test_one_worker_without_a_process_group(caplog):
         train(params, optimizer, ALL_STEPS, rank=0)
     assert optimizer.stats().phase == "compressed"
     assert optimizer.stats().bytes_sent == 0
-    assert "variance frozen after step 5; 0 of 115 coordinates are dead" in caplog.text
+    assert "variance frozen after step 5; 0 of 115 coordinates have zero variance" in caplog.text
     assert sum(math.prod(shape) for shape in SHAPES) == 115
 
 

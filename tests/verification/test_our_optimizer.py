@@ -35,6 +35,14 @@ def test_it_holds(checkpoint):
     assert findings(Optimizer, 4, checkpoint=checkpoint) == []
 
 
+def test_the_workers_write_nothing_into_the_terminal(capfd):
+    """They log a warning where no gradient came before the freeze; to a user's own run it says something."""
+    optimizer = Optimizer()
+    optimizer.start(np.zeros(3, np.float32), 2, Hyper(freeze_step=1))
+    optimizer.step(np.zeros((2, 3), np.float32))
+    assert "".join(capfd.readouterr()) == ""
+
+
 def test_the_torch_kernels_hold():
     assert findings(TorchOptimizer, 3, checkpoint="reload") == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,7 @@ class FamilyRun(Run):
 
 def start(run: int, params_D: Array, hyper: Any, name: str, backend: str) -> None:
     """Begin run number ``run`` of the optimizer of this name, with the hyper-parameters that it has."""
+    logging.getLogger("onebit").setLevel(logging.ERROR)  # gradients of zero are among the cases, not worth a warning
     param, made = torch.nn.Parameter(torch.tensor(params_D)), getattr(gpu_impl, name)
     taken = inspect.signature(made).parameters
     settings = {key: value for key, value in vars(hyper).items() if key in taken}
