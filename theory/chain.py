@@ -13,7 +13,7 @@ from typing import Any, cast
 import sympy as sp
 from sympy.core.relational import Relational
 
-from theory import form
+from theory import form, kinds
 from theory.definedness import is_nonnegative, is_zero, parametrised, positive, undefined
 from theory.form import unknown_parts
 from theory.formula import ForAll, Formula, Implies, bound_variables, free_names, free_symbols, relations, sign_of
@@ -124,11 +124,21 @@ class _Chain:
         self.theorem, self.lemmas = theorem, lemmas
         self.given: dict[str, sp.Expr] = {}
         self.symbols = {row.symbol for row in theorem.variables}
-        self.lines = theorem.chain() if theorem.chain is not None else ()
+        self.lines, self.broken = tuple[Line, ...](), ""
+        try:
+            self.lines = theorem.chain() if theorem.chain is not None else ()
+        except Exception as error:  # it is the author's code
+            self.broken = f"its chain() ends with {type(error).__name__}: {' '.join(str(error).split())}"
         self.hypotheses = {item.name: item.formula for item in theorem.hypotheses}
 
     def faults(self) -> Iterator[str]:
         conclusion = self.theorem.conclusion
+        if self.broken:
+            yield self.broken
+            return
+        if found := list(kinds.wrong(self.lines, tuple[Line, ...], "chain()")):
+            yield from found
+            return
         if not self.lines:
             yield "the proof is empty"
             return

@@ -27,7 +27,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.relational import Relational
 
-from theory.formula import Formula, free_symbols
+from theory.formula import Expression, Formula, free_symbols
 from theory.notation import NOTATION, Row, implied_domain
 
 ID_PATTERN = re.compile(r"T(\d+)([a-z]?)")
@@ -56,8 +56,8 @@ class Use:
     """A hypothesis, or the conclusion of another theorem, with values for its variables, times a factor."""
 
     name: str
-    times: Any = 1
-    at: Mapping[Any, Any] = field(default_factory=dict)
+    times: Expression = 1
+    at: Mapping[Any, Expression] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Quoted:
     ``by`` is for what is no part of it, a count or a measurement say: it tells the reader what computes the number.
     """
 
-    part: Any
-    at: Mapping[Any, Any] = field(default_factory=dict)
+    part: Expression
+    at: Mapping[Any, Expression] = field(default_factory=dict)
     by: str = ""
 
     @classmethod
@@ -87,10 +87,10 @@ class Line:
     """One step of a chain: the expression before it is ``relation`` (=, <=, >=) ``to``, and why."""
 
     relation: str
-    to: Any
+    to: Expression
     why: str
     uses: tuple[Use, ...] = ()
-    slack: tuple[Any, ...] = ()
+    slack: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ class Theorem:
     source: str
     hypotheses: tuple[Hypothesis, ...] = ()
     implied: tuple[Theorem, ...] = ()
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, Expression | Quoted] = field(default_factory=dict)
     where: tuple[Row, ...] = ()
     domains: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)
     chain: Callable[[], tuple[Line, ...]] | None = None
-    instance: Mapping[sp.Symbol, int] = field(default_factory=dict)
+    instance: Mapping[sp.Symbol, Expression] = field(default_factory=dict)
     example: Callable[[], Example] | None = None
     numeric_checks: Mapping[str, Callable[[], bool]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
@@ -230,6 +230,8 @@ def run_checks(theorem: Theorem) -> tuple[tuple[str, ...], tuple[str, ...]]:
                 failed.append(name)
         except CheckSkipped as reason:
             skipped.append(f"{name}: {reason}")
+        except Exception as error:
+            failed.append(f"{name} (it raises {type(error).__name__}: {' '.join(str(error).split())})")
     return tuple(failed), tuple(skipped)
 
 
