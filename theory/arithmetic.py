@@ -55,7 +55,8 @@ def settled(answer: Callable[[Intervals], Answer]) -> Answer:
             return answer(intervals(bits))
         except Unsettled:
             continue
-    raise Unsettled(f"two numbers can't be told apart with {BITS[-1]} bits: give numbers of fewer digits or zeros")
+    near = f"two numbers are too near each other to be told apart with {BITS[-1]} bits"
+    raise Unsettled(f"{near}: give numbers of fewer digits or zeros")
 
 
 class Floats:

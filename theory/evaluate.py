@@ -77,8 +77,8 @@ def bound(theorem: Theorem, **values: Any) -> Any:
             check_conditions(theorem, known)
             return evaluate(theorem.conclusion.rhs, known)
     except ArithmeticError as reason:
-        beyond = f"{theorem.id} has no value in float64 at these numbers ({reason}): exact_bound takes any"
-        raise NotEvaluated(beyond) from None
+        told = f"{theorem.id} has no value in float64 at these numbers ({reason}): exact_bound takes any"
+        raise NotEvaluated(told) from None
 
 
 def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
@@ -206,7 +206,7 @@ def _met(formula: Any, values: Mapping[Any, Any], arithmetic: Arithmetic) -> boo
     try:
         return arithmetic.below(less, more, strict=strict)
     except Unsettled:
-        gap = _rational(formula.gts - formula.lts, values)  # pyright: ignore[reportAttributeAccessIssue]
+        gap = _rational(formula.gts - formula.lts, values)  # pyright: ignore[reportOperatorIssue]
         if gap is None:
             raise
         return bool(gap > 0 if strict else gap >= 0)
@@ -223,9 +223,9 @@ def _rational(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
     None: there are other operations in it, or long powers.
     """
     if all(isinstance(part, RATIONAL) for part in sp.preorder_traversal(expression)):
-        exact = {name: sp.Rational(values[name]) for name in expression.free_symbols}
+        exact: dict[Any, Any] = {name: sp.Rational(values[name]) for name in expression.free_symbols}
         powers = [cast(sp.Expr, power.exp.xreplace(exact)) for power in expression.atoms(sp.Pow)]
-        longest = max([1, *(max(int(one.p).bit_length(), int(one.q).bit_length()) for one in exact.values())])
+        longest = max([1, *(int(end).bit_length() for one in exact.values() for end in (one.p, one.q))])
         if all(power.is_Integer and abs(power) * longest <= LARGEST_POWER for power in powers):
             value = expression.xreplace(exact)
             if value.is_Rational:
@@ -255,13 +255,9 @@ def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dic
 
 
 def check_scalars(theorem: Theorem, values: Mapping[str, Any]) -> None:
-    """Refuse several numbers where one is asked for.
-
-    Raises:
-        ValueError: the message names the symbol.
-    """
+    """Refuse, with a ValueError that names the symbol, several numbers where one is asked for."""
     for row in theorem.variables:
-        value = values.get(row.code)
+        value: Any = values.get(row.code)
         if isinstance(row.symbol, sp.Symbol) and np.ndim(value) > 0:
             raise ValueError(f"{row.code} is one number ({row.meaning}), not {np.size(value)} of them")
 

@@ -35,11 +35,14 @@ NUMBER = sp.Symbol("number", real=True).assumptions0
 
 
 def shape(theorem: Theorem) -> Iterator[str]:
-    """What is of another kind than declared, is no relation, has no meaning, or is defined nowhere: with such a part nothing else can be said."""
+    """What is of another kind than declared, no relation, without a meaning, or defined nowhere.
+
+    With such a part nothing else can be said.
+    """
     if wrong := list(kinds.faults(theorem)):
         yield from wrong
         return
-    formulas = [("the conclusion", theorem.conclusion, False)]
+    formulas: list[tuple[str, Any, bool]] = [("the conclusion", theorem.conclusion, False)]
     formulas += [(f"the hypothesis {item.name!r}", item.formula, True) for item in theorem.hypotheses]
     formulas += [(f"what {item.id} concludes", item.conclusion, False) for item in theorem.implied]
     found = False

@@ -64,7 +64,7 @@ def _items(value: tuple[Any, ...], forms: list[tuple[Any, ...]], path: str) -> I
 
 
 def _shown(value: Any) -> str:
-    short = isinstance(value, (str, int, float, Basic)) or value is None
+    short = isinstance(value, (str, int, float, complex, Basic)) or value is None
     return f"{value!r:.40}" if short else _one(type(value))
 
 

@@ -145,7 +145,9 @@ def _example_faults(theorem: Theorem) -> list[str]:
     except IndexError:
         return ["the example can't be evaluated: its arrays are too short"]
     except Exception as reason:
-        told = f"{reason}" if isinstance(reason, (ValueError, ArithmeticError)) else f"{type(reason).__name__}: {reason}"
+        told = (
+            f"{reason}" if isinstance(reason, (ValueError, ArithmeticError)) else f"{type(reason).__name__}: {reason}"
+        )
         return [f"the example can't be evaluated: {told}"]
     return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])
 

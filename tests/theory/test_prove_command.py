@@ -228,7 +228,7 @@ def test_an_object_of_a_derived_class_is_refused(monkeypatch, tmp_path):
     finally:
         registry.collect.cache_clear()
         sys.modules.pop("theory.theorems.claiming", None)
-    assert "Claim is none of the classes Theorem" in broken[0].reason
+    assert "must be a Theorem object, not a Claim object" in broken[0].reason
 
 
 def test_numerical_evidence_is_exit_3(monkeypatch):

@@ -117,7 +117,7 @@ VOLUME = Theorem(
         SHARE,
         Row(dense, "b", "bytes of a step without compression", unit="bytes", default=1.0),
         Row(sent, "b_s", "bytes of a step", "(n_steps,)"),
-        Row(reduction, r"\rho", "bits of a number on the wire without compression", default=16),
+        Row(reduction, r"\rho", "bits of a number on the wire without compression, for one with it", default=16),
     ),
     words="A run with a warm-up sends {published} times less than Adam in sixteen bits at the warm-up's share of the "
     "published BERT-Large run with one bit a number, and at most {cap} times less however small the messages are.",
