@@ -48,7 +48,10 @@ def test_a_correct_chain_has_no_faults():
         (theorem(eq(x, sp.Symbol("w")), [Line("=", sp.Symbol("w"), "wish")]), "neither the notation table nor"),
         (theorem(eq((x**2 - y**2) / (x - y), x + y), [Line("=", x + y, "cancel")]), "not known to be other than 0"),
         (theorem(eq(sp.sqrt(x - y) ** 4, (x - y) ** 2), [Line("=", (x - y) ** 2, "it")]), "both sides are"),
-        (theorem(eq(sp.sqrt(x - y) ** 3, (x - y) * sp.sqrt(x - y)), [Line("=", (x - y) * sp.sqrt(x - y), "i")]), "same"),
+        (
+            theorem(eq(sp.sqrt(x - y) ** 3, (x - y) * sp.sqrt(x - y)), [Line("=", (x - y) * sp.sqrt(x - y), "it")]),
+            "same",
+        ),
         (theorem(le(0, sp.sqrt(x - y)), [Line("<=", sp.sqrt(x - y), "root", slack=(sp.sqrt(x - y),))]), "of a root"),
         (theorem(sp.true, [Line("=", 1, "wish")]), "the conclusion is no relation"),
         (replace(SQUARE, words="at most 7 times"), "a number that is not computed: '7'"),
