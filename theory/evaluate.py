@@ -21,7 +21,7 @@ from sympy.core.function import AppliedUndef
 from theory.arithmetic import Floats, Intervals, NotEvaluated, Rounded, Unsettled, plain, rounded, settled
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
-from theory.theorem import Hypothesis, Theorem
+from theory.theorem import Hypothesis, Theorem, run_example
 
 FLOATS = Floats()
 Arithmetic = Floats | Intervals
@@ -51,8 +51,9 @@ def inputs(theorem: Theorem, side: Any = None) -> tuple[Input, ...]:
     rows = [row for row in theorem.variables if row.symbol in names]
     defaults = {row.symbol: row.default for row in rows}
     unfit = None in defaults.values() or not _fit(theorem, defaults)
-    example = theorem.example().inputs if unfit and theorem.example is not None else {}
-    return tuple(Input(row, example.get(row.code, row.default)) for row in rows)
+    example = run_example(theorem) if unfit else None
+    given = example.inputs if example else {}
+    return tuple(Input(row, given.get(row.code, row.default)) for row in rows)
 
 
 def _fit(theorem: Theorem, defaults: Mapping[Any, Any]) -> bool:
@@ -115,8 +116,12 @@ def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
 
 def implied(theorem: Theorem) -> tuple[Hypothesis, ...]:
     """What it names as implied, and what its hypotheses say of the two ends of something between them."""
-    proved = (Hypothesis(item.id, item.conclusion, f"they obey {item.id} ({item.title})") for item in theorem.implied)
-    return (*proved, *_squeezed(theorem.hypotheses))
+    return (*_proved(theorem), *_squeezed(theorem.hypotheses))
+
+
+def _proved(theorem: Theorem) -> tuple[Hypothesis, ...]:
+    each = theorem.implied
+    return tuple(Hypothesis(item.id, item.conclusion, f"they obey {item.id} ({item.title})") for item in each)
 
 
 @lru_cache(maxsize=CACHED)
@@ -180,7 +185,8 @@ def unmet(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = 
     That a number is one of a format is not asked: it is what rounding leaves.
     """
     unknown: ArithmeticError | None = None
-    for item in (*implied(theorem), *theorem.hypotheses):  # first what no choice of the others mends
+    # What no choice of the others mends is told first.
+    for item in (*_proved(theorem), *theorem.hypotheses, *_squeezed(theorem.hypotheses)):
         try:
             if not _met(item.formula, values, arithmetic):
                 return item

@@ -27,6 +27,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.relational import Relational
 
+from theory import kinds
 from theory.formula import Expression, Formula, free_symbols
 from theory.notation import NOTATION, Row, implied_domain
 
@@ -216,6 +217,21 @@ def _narrowed(row: Row, domain: sp.Interval | None) -> Row:
     if not row.is_count and domain.is_subset(row.interval) is not True:
         raise ValueError(f"the domain {domain} of {row.code} is no part of its usual one, {row.interval}")
     return Row(row.symbol, row.latex, row.meaning, row.shape, domain, row.unit, row.default, row.coq)
+
+
+def run_example(theorem: Theorem) -> Example | None:
+    """The example, run now; None if there is none.
+
+    Raises:
+        ValueError: it ends with an error, or gives something else.
+    """
+    try:
+        example = theorem.example() if theorem.example is not None else None
+    except Exception as error:  # it is the author's code
+        raise ValueError(f"example() ends with {type(error).__name__}: {' '.join(str(error).split())}") from error
+    if reason := next(kinds.wrong(example, Example | None, "example()"), ""):
+        raise ValueError(reason)
+    return example
 
 
 def run_checks(theorem: Theorem) -> tuple[tuple[str, ...], tuple[str, ...]]:

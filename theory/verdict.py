@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from theory import form, kernel, kernel_record, kinds
+from theory import form, kernel, kernel_record
 from theory.arithmetic import Intervals, Rounded, rounded, settled
 from theory.chain import faults
 from theory.evaluate import check_conditions, check_scalars, evaluate, with_defaults
 from theory.formula import sign_of
 from theory.limit import SECONDS, processor_time
 from theory.registry import names
-from theory.theorem import Example, Rank, Theorem, run_checks
+from theory.theorem import Example, Rank, Theorem, run_checks, run_example
 from theory.witness import contradictions
 
 LAWS = {*(f"L{number}" for number in range(1, 11)), *(f"C{number}" for number in range(1, 16))}
@@ -131,12 +131,10 @@ def unknown_ids(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str]:
 
 
 def _example_faults(theorem: Theorem) -> list[str]:
-    if theorem.example is None:
-        return ["it has hypotheses, and no example that meets them"] if theorem.hypotheses else []
     try:
-        example = theorem.example()
-        if found := list(kinds.wrong(example, Example, "example()")):
-            return found
+        example = run_example(theorem)
+        if example is None:
+            return ["it has hypotheses, and no example that meets them"] if theorem.hypotheses else []
         check_scalars(theorem, example.inputs)
         known = with_defaults(theorem, None, known_inputs(theorem, example))
         settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))

@@ -80,7 +80,8 @@ WRONG = [
     ({"numeric_checks": {"a": True}}, "`numeric_checks['a']` must be a function to be called, not True"),
     ({"numeric_checks": {"a": lambda: 1 / 0}}, "the check fails: a (it raises ZeroDivisionError: division by zero)"),
     ({"example": Example("ones", 2.0, ONES)}, "`example` must be a function to be called or None"),
-    ({"example": lambda: None}, "`example()` must be an Example object, not None"),
+    ({"example": lambda: 1.0}, "`example()` must be an Example object or None, not 1.0"),
+    ({"example": lambda: None}, "it has hypotheses, and no example"),
     ({"example": lambda: Example("ones", 2.0, None)}, "`example().inputs` must be a mapping"),
     (example(attained=None), "`example().attained` must be a number, not None"),
     (example(x=None), "the example can't be evaluated: T99 needs x (a number)"),
@@ -88,7 +89,10 @@ WRONG = [
     (example(u=None), "u = None is no array of numbers: give nested lists, or a function"),
     (example(u=[None]), "u = [None] is no array of numbers"),
     (example(u=1.0), "u = 1.0 is no array of numbers"),
-    ({"example": lambda: 1 / 0}, "the example can't be evaluated: division by zero"),
+    (
+        {"example": lambda: 1 / 0},
+        "the example can't be evaluated: example() ends with ZeroDivisionError: division by zero",
+    ),
     ({"implied": (LEMMA, LEMMA)}, "`implied` names T98 twice: leave it there once"),
     ({"needs": ("T98", "T98")}, "`needs` names T98 twice: leave it there once"),
     ({"laws": ("L1", "L1")}, "`laws` names L1 twice: leave it there once"),
@@ -131,6 +135,12 @@ def test_what_overflows_in_an_example_is_a_sentence(recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.parametrize("example", [lambda: 1.0, lambda: 1 / 0, lambda: Example("ones", 2.0, None)])
+def test_a_bound_whose_example_is_none_is_refused_in_a_sentence(example):
+    with pytest.raises(ValueError, match=r"example\(\)"):
+        inputs(replace(USER, where=(Row(x, "x", "without a default"), *WHERE[1:]), example=example))
+
+
 def test_defaults_that_overflow_are_those_of_the_example(recwarn):
     far = Row(y, "y", "a number", default=1e308)
     near = Row(x, "x", "a number", default=1e-308)
@@ -163,6 +173,8 @@ def test_what_is_implied_is_told_before_what_follows_from_it():
     for number in (bound, exact_bound):
         with pytest.raises(ValueError, match="they obey T98"):
             number(replace(USER, hypotheses=(least, GIVEN), implied=(strict,)), x=2, y=1)
+        with pytest.raises(ValueError, match="it needs that x is at most y"):
+            number(replace(USER, hypotheses=(least, Hypothesis("other", le(x, y), "x is at most y"))), x=2, y=1)
 
 
 @pytest.mark.parametrize("zeros", [700, 3000, 4900])
