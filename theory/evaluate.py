@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -18,6 +19,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from theory.algebra import rational_value
 from theory.arithmetic import Floats, Intervals, NotEvaluated, Rounded, Unsettled, plain, rounded, settled
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
@@ -56,10 +58,15 @@ def inputs(theorem: Theorem, side: Any = None) -> tuple[Input, ...]:
     return tuple(Input(row, given.get(row.code, row.default)) for row in rows)
 
 
+def no_warnings() -> AbstractContextManager[None]:
+    """What NumPy would warn of is an error; what the caller has it ignore stays as it is."""
+    return np.errstate(**{kind: "raise" for kind, mode in np.geterr().items() if mode == "warn"})  # pyright: ignore[reportArgumentType]
+
+
 def _fit(theorem: Theorem, defaults: Mapping[Any, Any]) -> bool:
     """Whether no hypothesis speaks against the defaults: one that has no value in float64 does."""
     try:
-        with np.errstate(over="raise", divide="raise", invalid="raise"):
+        with no_warnings():
             return unmet(theorem, defaults) is None
     except ArithmeticError:
         return False
@@ -74,7 +81,7 @@ def bound(theorem: Theorem, **values: Any) -> Any:
     """
     known = with_defaults(theorem, None, values)
     try:
-        with np.errstate(over="raise", divide="raise", invalid="raise"):
+        with no_warnings():
             check_conditions(theorem, known)
             return evaluate(theorem.conclusion.rhs, known)
     except ArithmeticError as reason:
@@ -94,7 +101,7 @@ def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
     try:
         return settled(lambda arithmetic: rounded(evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic))
     except Unsettled:
-        if (value := _rational(cast(sp.Expr, theorem.conclusion.rhs), known)) is None:
+        if (value := rational_value(cast(sp.Expr, theorem.conclusion.rhs), known)) is None:
             raise
         return settled(lambda arithmetic: rounded(evaluate(value, {}, arithmetic), arithmetic))
 
@@ -212,31 +219,10 @@ def _met(formula: Any, values: Mapping[Any, Any], arithmetic: Arithmetic) -> boo
     try:
         return arithmetic.below(less, more, strict=strict)
     except Unsettled:
-        gap = _rational(formula.gts - formula.lts, values)  # pyright: ignore[reportOperatorIssue]
+        gap = rational_value(formula.gts - formula.lts, values)  # pyright: ignore[reportOperatorIssue]
         if gap is None:
             raise
         return bool(gap > 0 if strict else gap >= 0)
-
-
-RATIONAL = (sp.Add, sp.Mul, sp.Pow, sp.Max, sp.Min, sp.Abs, sp.Symbol, sp.Rational)
-LARGEST_POWER = 2**16
-"""Bits of an exact number's power, at most: SymPy takes long over more."""
-
-
-def _rational(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
-    """Value of what consists of rational operations, exactly: two that are equal no interval tells apart.
-
-    None: there are other operations in it, or long powers.
-    """
-    if all(isinstance(part, RATIONAL) for part in sp.preorder_traversal(expression)):
-        exact: dict[Any, Any] = {name: sp.Rational(values[name]) for name in expression.free_symbols}
-        powers = [cast(sp.Expr, power.exp.xreplace(exact)) for power in expression.atoms(sp.Pow)]
-        longest = max([1, *(int(end).bit_length() for one in exact.values() for end in (one.p, one.q))])
-        if all(power.is_Integer and abs(power) * longest <= LARGEST_POWER for power in powers):
-            value = expression.xreplace(exact)
-            if value.is_Rational:
-                return value
-    return None
 
 
 def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dict[Any, Any]:

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from theory import form, kernel, kernel_record
 from theory.arithmetic import Intervals, Rounded, rounded, settled
 from theory.chain import faults
-from theory.evaluate import check_conditions, check_scalars, evaluate, with_defaults
+from theory.evaluate import check_conditions, check_scalars, evaluate, no_warnings, with_defaults
 from theory.formula import sign_of
 from theory.limit import SECONDS, processor_time
 from theory.registry import names
@@ -70,7 +68,7 @@ def judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str,
     """Check one theorem; ``checked`` has Coq's answers where Coq was asked, else the record stands in."""
     start = perf_counter()
     try:
-        with processor_time(SECONDS), np.errstate(over="raise", divide="raise", invalid="raise"):
+        with processor_time(SECONDS), no_warnings():
             verdict = _judge(theorem, lemmas, checked)
     except KeyboardInterrupt:
         raise
