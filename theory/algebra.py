@@ -1,4 +1,4 @@
-"""SymPy's factor and subs with the return type that arithmetic needs (SymPy declares them as Basic)."""
+"""SymPy's factor and subs with the return type that arithmetic needs (SymPy declares them as Basic); exact values."""
 
 from __future__ import annotations
 
@@ -16,3 +16,24 @@ def factored(expression: sp.Expr) -> sp.Expr:
 def substitute(expression: sp.Expr, values: Mapping[Any, Any]) -> sp.Expr:
     """Simultaneous ``expression.subs``."""
     return cast(sp.Expr, expression.subs(list(values.items()), simultaneous=True))
+
+
+RATIONAL = (sp.Add, sp.Mul, sp.Pow, sp.Max, sp.Min, sp.Abs, sp.Symbol, sp.Rational)
+LARGEST_POWER = 2**18
+"""Bits of an exact number's power, at most: SymPy takes long over more."""
+
+
+def rational_value(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
+    """Value of what consists of rational operations, exactly: two that are equal no interval tells apart.
+
+    None: there are other operations in it, or long powers.
+    """
+    if all(isinstance(part, RATIONAL) for part in sp.preorder_traversal(expression)):
+        exact: dict[Any, Any] = {name: sp.Rational(values[name]) for name in expression.free_symbols}
+        powers = [cast(sp.Expr, power.exp.xreplace(exact)) for power in expression.atoms(sp.Pow)]
+        longest = max([1, *(int(end).bit_length() for one in exact.values() for end in (one.p, one.q))])
+        if all(power.is_Integer and abs(power) * longest <= LARGEST_POWER for power in powers):
+            value = expression.xreplace(exact)
+            if value.is_Rational:
+                return value
+    return None

@@ -23,7 +23,7 @@ from mpmath.libmp import from_float, from_int, mpf_ge, mpf_le, to_rational
 
 ROUNDING = 2.0**-42
 """In float64 statements take far fewer than 2^10 operations: equality is looked for up to this."""
-BITS = (128, 512, 2048)
+BITS = (128, 512, 2048, 8192, 2**16)
 """Of the ends of intervals, one after another, until a question is settled."""
 LARGEST_EXPONENT = 2**22
 """Numbers above 2 to this, or below its inverse, are not written out; they have a million digits."""
@@ -55,7 +55,8 @@ def settled(answer: Callable[[Intervals], Answer]) -> Answer:
             return answer(intervals(bits))
         except Unsettled:
             continue
-    raise Unsettled(f"two numbers are too near each other to be told apart with {BITS[-1]} bits")
+    near = f"two numbers are too near each other to be told apart with {BITS[-1]} bits"
+    raise Unsettled(f"{near}: give numbers of fewer digits or zeros")
 
 
 class Floats:

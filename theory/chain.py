@@ -13,7 +13,7 @@ from typing import Any, cast
 import sympy as sp
 from sympy.core.relational import Relational
 
-from theory import form
+from theory import form, kinds
 from theory.definedness import is_nonnegative, is_zero, parametrised, positive, undefined
 from theory.form import unknown_parts
 from theory.formula import ForAll, Formula, Implies, bound_variables, free_names, free_symbols, relations, sign_of
@@ -124,13 +124,18 @@ class _Chain:
         self.theorem, self.lemmas = theorem, lemmas
         self.given: dict[str, sp.Expr] = {}
         self.symbols = {row.symbol for row in theorem.variables}
-        self.lines = theorem.chain() if theorem.chain is not None else ()
+        self.lines, self.malformed = tuple[Line, ...](), list[str]()
+        try:
+            self.lines = theorem.chain() if theorem.chain is not None else ()
+            self.malformed = list(kinds.wrong(self.lines, tuple[Line, ...], "chain()"))
+        except Exception as error:  # it is the author's code
+            self.malformed = [f"its chain() ends with {type(error).__name__}: {' '.join(str(error).split())}"]
         self.hypotheses = {item.name: item.formula for item in theorem.hypotheses}
 
     def faults(self) -> Iterator[str]:
         conclusion = self.theorem.conclusion
-        if not self.lines:
-            yield "the proof is empty"
+        if self.malformed or not self.lines:
+            yield from self.malformed or ["the proof is empty"]
             return
         before, relations_used = cast(sp.Expr, conclusion.lhs), set[str]()
         for number, line in enumerate(self.lines, 1):

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from onebit_files import counted, write_atomically
 from theory.arithmetic import Rounded, plain
-from theory.evaluate import exact_bound, inputs
+from theory.evaluate import check_scalars, exact_bound, inputs
 from theory.form import shape
 from theory.notation import ALIASES
 from theory.theorem import Rank, Theorem, by_id
@@ -154,18 +154,6 @@ def bounded(theorem: Theorem) -> str:
     """What is bounded, with its unit, where that is one quantity with a unit."""
     row = next((row for row in theorem.variables if row.symbol == theorem.conclusion.lhs and row.unit), None)
     return f"; it bounds {row.code}, in {row.unit}" if row else ""
-
-
-def check_scalars(theorem: Theorem, values: dict[str, Any]) -> None:
-    """Refuse several numbers where one is asked for.
-
-    Raises:
-        ValueError: the message names the symbol.
-    """
-    for item in inputs(theorem):
-        value = values[item.row.code]
-        if isinstance(item.row.symbol, sp.Symbol) and isinstance(value, list):
-            raise ValueError(f"{item.row.code} is one number ({item.row.meaning}), not {len(value)} of them")
 
 
 def judged(
@@ -384,5 +372,5 @@ def report_details(
         count = sum(verdict.rank is Rank.KERNEL and verdict.holds for verdict in verdicts)
         console.print(f"{count} kernel-checked ({'; '.join(evidence)})", markup=False)
     if ask_coq:
-        axioms = sorted({name for verdict in verdicts for name in verdict.axioms})
+        axioms = sorted({name for verdict in verdicts if verdict.holds for name in verdict.axioms})
         console.print(f"axioms used: {', '.join(axioms) or 'none'}", markup=False)

@@ -21,6 +21,9 @@ DEFINED = ("Definition", "Fixpoint", "Inductive", "Record")
 LOCAL = ("Variable", "Variables", "Hypothesis", "Hypotheses", "Let")
 SHORT_NAME = r"Notation [A-Za-z]\w*(?: [a-z]\w*)* := [^\"]*"
 ABBREVIATION = re.compile(SHORT_NAME)
+OUTSIDE = {"Notation": "write Local Notation", "Let": "write Definition"}
+"""What to write where a command that belongs into a section has none; the others would be axioms."""
+NO_ABBREVIATION = "`{}`: a notation may be the short name of a term, `Notation name := term`, and nothing else"
 OTHERS = re.compile(rf"Open Scope R_scope|Local {SHORT_NAME}|Ltac [a-z]\w*(?: \w+)* := [^\"]*")
 PROOF_START = re.compile(r"Proof(?: using [\w ]+)?")
 PROOF_ENDS = ("Qed", "Defined")
@@ -126,18 +129,19 @@ class _Reader:
             yield from self._local(sentence)
         elif word == "From":
             yield from self._requirement(sentence)
+        elif sentence.startswith("Local Notation ") and not OTHERS.fullmatch(sentence):
+            yield NO_ABBREVIATION.format(sentence[:40])
         elif not OTHERS.fullmatch(sentence):
             yield f"the command `{sentence[:40]}` is not on the list of what a file may say"
 
     def _local(self, sentence: str) -> Iterator[str]:
         word, _, rest = sentence.partition(" ")
-        if not self.sections:
-            hint = "write Local Notation" if word == "Notation" else "there it is an axiom"
-            yield f"`{sentence[:40]}` stands outside of a section: {hint}"
+        if word == "Notation" and not ABBREVIATION.fullmatch(sentence):
+            yield NO_ABBREVIATION.format(sentence[:40])
+        elif not self.sections:
+            yield f"`{sentence[:40]}` stands outside of a section: {OUTSIDE.get(word, 'there it is an axiom')}"
         if word == "Let" and ":=" not in rest:
             yield f"`{sentence[:40]}` has no body"
-        if word == "Notation" and not ABBREVIATION.fullmatch(sentence):
-            yield f"`{sentence[:40]}`: a notation may be the short name of a term, and nothing else"
 
     def _requirement(self, sentence: str) -> Iterator[str]:
         found = REQUIRE.fullmatch(sentence)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -18,10 +19,11 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from theory.arithmetic import Floats, Intervals, Rounded, Unsettled, plain, rounded, settled
+from theory.algebra import rational_value
+from theory.arithmetic import Floats, Intervals, NotEvaluated, Rounded, Unsettled, plain, rounded, settled
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
-from theory.theorem import Hypothesis, Theorem
+from theory.theorem import Hypothesis, Theorem, run_example
 
 FLOATS = Floats()
 Arithmetic = Floats | Intervals
@@ -50,9 +52,24 @@ def inputs(theorem: Theorem, side: Any = None) -> tuple[Input, ...]:
         names = names.union(*(free_names(item.formula) for item in conditions(theorem)))
     rows = [row for row in theorem.variables if row.symbol in names]
     defaults = {row.symbol: row.default for row in rows}
-    unfit = None in defaults.values() or unmet(theorem, defaults) is not None
-    example = theorem.example().inputs if unfit and theorem.example is not None else {}
-    return tuple(Input(row, example.get(row.code, row.default)) for row in rows)
+    unfit = None in defaults.values() or not _fit(theorem, defaults)
+    example = run_example(theorem) if unfit else None
+    given = example.inputs if example else {}
+    return tuple(Input(row, given.get(row.code, row.default)) for row in rows)
+
+
+def no_warnings() -> AbstractContextManager[None]:
+    """What NumPy would warn of is an error; what the caller has it ignore stays as it is."""
+    return np.errstate(**{kind: "raise" for kind, mode in np.geterr().items() if mode == "warn"})  # pyright: ignore[reportArgumentType]
+
+
+def _fit(theorem: Theorem, defaults: Mapping[Any, Any]) -> bool:
+    """Whether no hypothesis speaks against the defaults: one that has no value in float64 does."""
+    try:
+        with no_warnings():
+            return unmet(theorem, defaults) is None
+    except ArithmeticError:
+        return False
 
 
 def bound(theorem: Theorem, **values: Any) -> Any:
@@ -60,10 +77,16 @@ def bound(theorem: Theorem, **values: Any) -> Any:
 
     Raises:
         ValueError: a name is no input, a value is missing, lies outside its domain, or a hypothesis is not met.
+        NotEvaluated: it has no value there, or float64 doesn't reach so far.
     """
     known = with_defaults(theorem, None, values)
-    check_conditions(theorem, known)
-    return evaluate(theorem.conclusion.rhs, known)
+    try:
+        with no_warnings():
+            check_conditions(theorem, known)
+            return evaluate(theorem.conclusion.rhs, known)
+    except ArithmeticError as reason:
+        told = f"{theorem.id} has no value in float64 at these numbers ({reason}): exact_bound takes any"
+        raise NotEvaluated(told) from None
 
 
 def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
@@ -78,7 +101,7 @@ def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
     try:
         return settled(lambda arithmetic: rounded(evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic))
     except Unsettled:
-        if (value := _rational(cast(sp.Expr, theorem.conclusion.rhs), known)) is None:
+        if (value := rational_value(cast(sp.Expr, theorem.conclusion.rhs), known)) is None:
             raise
         return settled(lambda arithmetic: rounded(evaluate(value, {}, arithmetic), arithmetic))
 
@@ -100,8 +123,12 @@ def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
 
 def implied(theorem: Theorem) -> tuple[Hypothesis, ...]:
     """What it names as implied, and what its hypotheses say of the two ends of something between them."""
-    proved = (Hypothesis(item.id, item.conclusion, f"they obey {item.id} ({item.title})") for item in theorem.implied)
-    return (*proved, *_squeezed(theorem.hypotheses))
+    return (*_proved(theorem), *_squeezed(theorem.hypotheses))
+
+
+def _proved(theorem: Theorem) -> tuple[Hypothesis, ...]:
+    each = theorem.implied
+    return tuple(Hypothesis(item.id, item.conclusion, f"they obey {item.id} ({item.title})") for item in each)
 
 
 @lru_cache(maxsize=CACHED)
@@ -164,47 +191,38 @@ def unmet(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = 
 
     That a number is one of a format is not asked: it is what rounding leaves.
     """
-    for item in (*theorem.hypotheses, *implied(theorem)):
-        formula: Any = item.formula
-        if not isinstance(formula, (*INEQUALITIES, sp.Eq)) or not free_names(formula) <= values.keys():
-            continue
-        if isinstance(formula, sp.Eq):
-            if any(hasattr(kind, "numeric") for kind in map(type, formula.atoms(sp.Function))):
-                continue
-            met = arithmetic.near(*(evaluate(side, values, arithmetic) for side in formula.args))
-        else:
-            strict = sign_of(formula) in ("<", ">")
-            less, more = (evaluate(side, values, arithmetic) for side in (formula.lts, formula.gts))
-            try:
-                met = arithmetic.below(less, more, strict=strict)
-            except Unsettled:
-                gap = _rational(formula.gts - formula.lts, values)  # pyright: ignore[reportOperatorIssue]
-                if gap is None:
-                    raise
-                met = gap > 0 if strict else gap >= 0
-        if not met:
-            return item
+    unknown: ArithmeticError | None = None
+    # What no choice of the others mends is told first.
+    for item in (*_proved(theorem), *theorem.hypotheses, *_squeezed(theorem.hypotheses)):
+        try:
+            if not _met(item.formula, values, arithmetic):
+                return item
+        except Unsettled:
+            raise
+        except ArithmeticError as reason:  # perhaps because of one that is not met
+            unknown = unknown or reason
+    if unknown is not None:
+        raise unknown
     return None
 
 
-RATIONAL = (sp.Add, sp.Mul, sp.Pow, sp.Max, sp.Min, sp.Abs, sp.Symbol, sp.Rational)
-LARGEST_POWER = 2048
-"""Of an exact number: a larger one would have too many digits."""
-
-
-def _rational(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
-    """Value of what consists of rational operations, exactly: two that are equal no interval tells apart.
-
-    None: there are other operations in it, or long powers.
-    """
-    if all(isinstance(part, RATIONAL) for part in sp.preorder_traversal(expression)):
-        exact = {name: sp.Rational(values[name]) for name in expression.free_symbols}
-        powers = [cast(sp.Expr, power.exp.xreplace(exact)) for power in expression.atoms(sp.Pow)]
-        if all(power.is_Integer and abs(power) <= LARGEST_POWER for power in powers):
-            value = expression.xreplace(exact)
-            if value.is_Rational:
-                return value
-    return None
+def _met(formula: Any, values: Mapping[Any, Any], arithmetic: Arithmetic) -> bool:
+    """Whether ``values`` meet a formula, or it speaks of more than them."""
+    if not isinstance(formula, (*INEQUALITIES, sp.Eq)) or not free_names(formula) <= values.keys():
+        return True
+    if isinstance(formula, sp.Eq):
+        if any(hasattr(kind, "numeric") for kind in map(type, formula.atoms(sp.Function))):
+            return True
+        return arithmetic.near(*(evaluate(side, values, arithmetic) for side in formula.args))
+    strict = sign_of(formula) in ("<", ">")
+    less, more = (evaluate(side, values, arithmetic) for side in (formula.lts, formula.gts))  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        return arithmetic.below(less, more, strict=strict)
+    except Unsettled:
+        gap = rational_value(formula.gts - formula.lts, values)  # pyright: ignore[reportOperatorIssue]
+        if gap is None:
+            raise
+        return bool(gap > 0 if strict else gap >= 0)
 
 
 def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dict[Any, Any]:
@@ -228,6 +246,14 @@ def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dic
     return result
 
 
+def check_scalars(theorem: Theorem, values: Mapping[str, Any]) -> None:
+    """Refuse, with a ValueError that names the symbol, several numbers where one is asked for."""
+    for row in theorem.variables:
+        value: Any = values.get(row.code)
+        if isinstance(row.symbol, sp.Symbol) and np.ndim(value) > 0:
+            raise ValueError(f"{row.code} is one number ({row.meaning}), not {np.size(value)} of them")
+
+
 def check_domain(row: Row, value: Any) -> None:
     """Refuse a value outside the domain of its row.
 
@@ -244,6 +270,8 @@ def check_domain(row: Row, value: Any) -> None:
     if numbers is None or np.iscomplexobj(numbers):
         raise ValueError(f"{row.code} = {value!r:.60} is no real number, nor an array of them")
     if not isinstance(row.symbol, sp.Symbol):
+        if not np.ndim(numbers) or np.isnan(numbers).any():
+            raise ValueError(f"{row.code} = {value!r:.60} is no array of numbers: give nested lists, or a function")
         return
     if not exact and not np.isfinite(numbers).all():
         raise ValueError(f"{row.code} = {_named(value)} is not a finite number")

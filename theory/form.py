@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import sympy as sp
 
-from theory import wording
+from theory import kinds, wording
 from theory.coq_printer import FUNCTIONS
 from theory.definedness import RELATIONS, undefined_powers, unknown_kinds
 from theory.formula import (
@@ -35,13 +35,19 @@ NUMBER = sp.Symbol("number", real=True).assumptions0
 
 
 def shape(theorem: Theorem) -> Iterator[str]:
-    """What is no relation, has no meaning, or is defined nowhere: with such a part nothing else can be said."""
-    formulas = {"the conclusion": theorem.conclusion}
-    formulas |= {f"the hypothesis {item.name!r}": item.formula for item in theorem.hypotheses}
-    formulas |= {f"what {item.id} concludes": item.conclusion for item in theorem.implied}
+    """What is of another kind than declared, no relation, without a meaning, or defined nowhere.
+
+    With such a part nothing else can be said.
+    """
+    if wrong := list(kinds.faults(theorem)):
+        yield from wrong
+        return
+    formulas: list[tuple[str, Any, bool]] = [("the conclusion", theorem.conclusion, False)]
+    formulas += [(f"the hypothesis {item.name!r}", item.formula, True) for item in theorem.hypotheses]
+    formulas += [(f"what {item.id} concludes", item.conclusion, False) for item in theorem.implied]
     found = False
-    for name, formula in formulas.items():
-        for relation in relations(formula):
+    for name, formula, quantified in formulas:
+        for relation in relations(formula) if quantified else (formula,):
             if type(relation) not in RELATIONS:
                 where = name if relation is formula else f"in {name} {relation}"
                 yield f"{where} is no relation: write it with eq, ne, le, lt or ge of theory.formula"
@@ -60,6 +66,10 @@ def shape(theorem: Theorem) -> Iterator[str]:
 def faults(theorem: Theorem) -> Iterator[str]:
     """What else is wrong with a theorem whose :func:`shape` is right, its proof aside."""
     yield from _wrong_names(theorem)
+    for field in ("needs", "implied", "laws", "coq_imports"):
+        named = [getattr(item, "id", item) for item in getattr(theorem, field)]
+        if twice := sorted({name for name in named if named.count(name) > 1}):
+            yield f"`{field}` names {', '.join(twice)} twice: leave it there once"
     for kind, texts in (("code name", [row.code for row in theorem.variables]),
                         ("LaTeX", [row.latex for row in theorem.variables])):  # fmt: skip
         if twice := sorted({text for text in texts if texts.count(text) > 1}):
@@ -69,6 +79,8 @@ def faults(theorem: Theorem) -> Iterator[str]:
         for side in relation.args:
             yield from undefined_powers(cast(sp.Expr, side), theorem)
     for symbol, value in theorem.instance.items():
+        if symbol not in {row.symbol for row in theorem.variables}:
+            yield f"the instance gives a value for {symbol}, of which it doesn't speak"
         if theorem.domain(symbol).contains(sp.sympify(value)) is not sp.true:
             yield f"the instance {symbol} = {value} is outside the domain {theorem.domain(symbol)}"
     for formula in theorem.formulas:

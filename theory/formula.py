@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import sympy as sp
 from sympy.core.relational import Relational
 
+Expression = Annotated[Any, "an expression or a number", sp.Expr, int, float, Fraction]
+"""A part of a statement or a number. SymPy's types say too little of it for a type checker (:mod:`theory.kinds`)."""
+Variable = Annotated[Any, "a symbol or an array", sp.Symbol, sp.IndexedBase]
+"""What a quantifier binds."""
 CACHED = 4096
 """Formulas for which an answer is kept: a mutant has all its formulas but one in common with its theorem."""
 
@@ -94,7 +99,7 @@ def norm_squared(term: Any, index: sp.Symbol, count: Any) -> sp.Sum:
 class ForAll:
     """``body`` for all values of the variables: a variable alone, or ``(index, count)`` for index = 0 ... count - 1."""
 
-    variables: tuple[Any, ...]
+    variables: tuple[Variable | tuple[Variable, Expression], ...]
     body: Formula
 
     def bound(self) -> Iterator[tuple[sp.Basic, sp.Expr | None]]:

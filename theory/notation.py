@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import sympy as sp
 
+from theory import kinds
 from theory.formula import array
 
 UNIT = sp.Interval.open(0, 1)
@@ -120,7 +121,7 @@ class Row:
 
     """
 
-    symbol: Any
+    symbol: Annotated[Any, "a symbol, an array or a function", sp.Symbol, sp.IndexedBase, sp.FunctionClass]
     latex: str
     meaning: str
     shape: str = ""
@@ -130,14 +131,16 @@ class Row:
     coq: str = ""
 
     def __post_init__(self) -> None:
-        self._check_assumptions()
-        self._check_coq_type()
-        if not SYMBOL.fullmatch(self.latex):
+        if isinstance(self.latex, str) and not SYMBOL.fullmatch(self.latex):
             raise ValueError(f"{self.code}: its LaTeX {self.latex!r} must be one symbol, without arithmetic")
         if self.domain is not None and not is_interval(self.domain):
             raise ValueError(
                 f"{self.code}: the domain must be one interval with numbers or oo as ends, not {self.domain}"
             )
+        if reason := next(kinds.faults(self, f"Row({self.code})."), ""):
+            raise TypeError(reason)
+        self._check_assumptions()
+        self._check_coq_type()
         if not isinstance(self.symbol, sp.Symbol) or self.symbol.is_integer:
             if self.domain is not None:
                 kind = "a count" if isinstance(self.symbol, sp.Symbol) else "what is no scalar"

@@ -8,9 +8,8 @@ from string import ascii_lowercase
 from types import ModuleType
 
 from onebit_modules import Broken, each_module, file_of
-from theory import theorems
-from theory.notation import Row
-from theory.theorem import ID_PATTERN, Hypothesis, Theorem
+from theory import kinds, theorems
+from theory.theorem import ID_PATTERN, Theorem
 
 
 def sort_key(theorem_id: str) -> tuple[int, str]:
@@ -30,13 +29,10 @@ class NotRead(ValueError):  # noqa: N818  (it says what is missing)
     """A theorem that is asked for is not there, and may stand in a file that can't be used."""
 
 
-def _check_class(theorem: Theorem) -> None:
-    """Refuse an object of a class derived from ours, which may claim anything."""
-    theorems_ = ((item, (Theorem,)) for item in (theorem, *theorem.implied))
-    rows = ((item, (Row, Hypothesis)) for item in (*theorem.where, *theorem.hypotheses))
-    for item, kinds in (*theorems_, *rows):
-        if type(item) not in kinds:
-            raise TypeError(f"{type(item).__name__} is none of the classes {' '.join(kind.__name__ for kind in kinds)}")
+def _check_kinds(theorem: Theorem) -> None:
+    """Refuse what is no theorem, or has a part of another kind: a class derived from ours may claim anything."""
+    if reason := next(kinds.wrong(theorem, Theorem, str(getattr(theorem, "id", "THEOREM"))), ""):
+        raise TypeError(reason)
 
 
 @cache
@@ -53,7 +49,7 @@ def collect() -> tuple[tuple[Theorem, ...], tuple[Broken, ...]]:
         name = file_of(module.__name__)
         held[name] = {key: value.id for key, value in vars(module).items() if isinstance(value, Theorem)}
         for theorem in exported:
-            _check_class(theorem)
+            _check_kinds(theorem)
             sort_key(theorem.id)
             if theorem.id in twice or found.pop(theorem.id, None) is not None:
                 twice.add(theorem.id)

@@ -27,7 +27,8 @@ import numpy as np
 import sympy as sp
 from sympy.core.relational import Relational
 
-from theory.formula import Formula, free_symbols
+from theory import kinds
+from theory.formula import Expression, Formula, free_symbols
 from theory.notation import NOTATION, Row, implied_domain
 
 ID_PATTERN = re.compile(r"T(\d+)([a-z]?)")
@@ -56,8 +57,8 @@ class Use:
     """A hypothesis, or the conclusion of another theorem, with values for its variables, times a factor."""
 
     name: str
-    times: Any = 1
-    at: Mapping[Any, Any] = field(default_factory=dict)
+    times: Expression = 1
+    at: Mapping[Any, Expression] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ class Quoted:
     ``by`` is for what is no part of it, a count or a measurement say: it tells the reader what computes the number.
     """
 
-    part: Any
-    at: Mapping[Any, Any] = field(default_factory=dict)
+    part: Expression
+    at: Mapping[Any, Expression] = field(default_factory=dict)
     by: str = ""
 
     @classmethod
@@ -87,10 +88,10 @@ class Line:
     """One step of a chain: the expression before it is ``relation`` (=, <=, >=) ``to``, and why."""
 
     relation: str
-    to: Any
+    to: Expression
     why: str
     uses: tuple[Use, ...] = ()
-    slack: tuple[Any, ...] = ()
+    slack: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,11 @@ class Theorem:
     source: str
     hypotheses: tuple[Hypothesis, ...] = ()
     implied: tuple[Theorem, ...] = ()
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, Expression | Quoted] = field(default_factory=dict)
     where: tuple[Row, ...] = ()
     domains: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)
     chain: Callable[[], tuple[Line, ...]] | None = None
-    instance: Mapping[sp.Symbol, int] = field(default_factory=dict)
+    instance: Mapping[sp.Symbol, Expression] = field(default_factory=dict)
     example: Callable[[], Example] | None = None
     numeric_checks: Mapping[str, Callable[[], bool]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
@@ -218,6 +219,21 @@ def _narrowed(row: Row, domain: sp.Interval | None) -> Row:
     return Row(row.symbol, row.latex, row.meaning, row.shape, domain, row.unit, row.default, row.coq)
 
 
+def run_example(theorem: Theorem) -> Example | None:
+    """The example, run now; None if there is none.
+
+    Raises:
+        ValueError: it ends with an error, or gives something else.
+    """
+    try:
+        example = theorem.example() if theorem.example is not None else None
+    except Exception as error:  # it is the author's code
+        raise ValueError(f"example() ends with {type(error).__name__}: {' '.join(str(error).split())}") from error
+    if reason := next(kinds.wrong(example, Example | None, "example()"), ""):
+        raise ValueError(reason)
+    return example
+
+
 def run_checks(theorem: Theorem) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the numeric checks that failed, and of those that could not run, with the reason."""
     failed, skipped = list[str](), list[str]()
@@ -230,6 +246,8 @@ def run_checks(theorem: Theorem) -> tuple[tuple[str, ...], tuple[str, ...]]:
                 failed.append(name)
         except CheckSkipped as reason:
             skipped.append(f"{name}: {reason}")
+        except Exception as error:
+            failed.append(f"{name} (it raises {type(error).__name__}: {' '.join(str(error).split())})")
     return tuple(failed), tuple(skipped)
 
 

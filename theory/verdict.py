@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from theory import form, kernel, kernel_record
-from theory.arithmetic import Intervals, NotEvaluated, Rounded, rounded, settled
+from theory.arithmetic import Intervals, Rounded, rounded, settled
 from theory.chain import faults
-from theory.evaluate import check_conditions, evaluate, with_defaults
+from theory.evaluate import check_conditions, check_scalars, evaluate, no_warnings, with_defaults
 from theory.formula import sign_of
 from theory.limit import SECONDS, processor_time
 from theory.registry import names
-from theory.theorem import Example, Rank, Theorem, run_checks
+from theory.theorem import Example, Rank, Theorem, run_checks, run_example
 from theory.witness import contradictions
 
 LAWS = {*(f"L{number}" for number in range(1, 11)), *(f"C{number}" for number in range(1, 16))}
@@ -70,7 +68,7 @@ def judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str,
     """Check one theorem; ``checked`` has Coq's answers where Coq was asked, else the record stands in."""
     start = perf_counter()
     try:
-        with processor_time(SECONDS):
+        with processor_time(SECONDS), no_warnings():
             verdict = _judge(theorem, lemmas, checked)
     except KeyboardInterrupt:
         raise
@@ -131,20 +129,22 @@ def unknown_ids(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str]:
 
 
 def _example_faults(theorem: Theorem) -> list[str]:
-    if theorem.example is None:
-        return ["it has hypotheses, and no example that meets them"] if theorem.hypotheses else []
-    example = theorem.example()
-    if not isinstance(example.attained, (int, float, np.integer, np.floating)):
-        return [f"the example attains {example.attained!r}, which is no number"]
     try:
+        example = run_example(theorem)
+        if example is None:
+            return ["it has hypotheses, and no example that meets them"] if theorem.hypotheses else []
+        check_scalars(theorem, example.inputs)
         known = with_defaults(theorem, None, known_inputs(theorem, example))
         settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
         found = contradictions(theorem, example.inputs)
         against = settled(lambda arithmetic: _exceeded(theorem, example, known, arithmetic))
-    except (ValueError, NotEvaluated) as reason:
-        return [f"the example can't be evaluated: {reason}"]
     except IndexError:
         return ["the example can't be evaluated: its arrays are too short"]
+    except Exception as reason:
+        told = (
+            f"{reason}" if isinstance(reason, (ValueError, ArithmeticError)) else f"{type(reason).__name__}: {reason}"
+        )
+        return [f"the example can't be evaluated: {told}"]
     return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])
 
 

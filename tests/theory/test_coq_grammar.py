@@ -98,6 +98,28 @@ def test_every_other_command_is_refused(tmp_path, text):
     assert list(coq_grammar.faults(file))
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Notation R := nat.", "stands outside of a section: write Local Notation"),
+        ("Let wish := 0.", "stands outside of a section: write Definition"),
+        ("Variable wish : False.", "stands outside of a section: there it is an axiom"),
+        ('Notation "a <= b" := True : R_scope.', "a notation may be the short name of a term"),
+        ('Local Notation "a <= b" := True : R_scope.', "a notation may be the short name of a term"),
+    ],
+)
+def test_a_hint_is_true_of_what_the_file_has(tmp_path, text, says):
+    """Who follows it has a file that is accepted."""
+    file = tmp_path / "T99.v"
+    file.write_text(text + "\n")
+    [reason] = coq_grammar.faults(file)
+    assert says in reason
+    if "write" in reason:
+        command = reason.partition("write ")[2]
+        file.write_text(f"{command} {text.partition(' ')[2]}\n")
+        assert list(coq_grammar.faults(file)) == []
+
+
 def test_comments_and_strings_are_read_as_coq_reads_them():
     text = 'Lemma(*"*)Rabs. Defined.\n(*"*) a (* x (* y. *) z. *) : True. (* . *) Proof. exact I. Qed.\n'
     assert list(coq_grammar.sentences(text)) == ["Lemma a : True", "Proof", "exact I", "Qed"]

@@ -48,7 +48,10 @@ def test_a_correct_chain_has_no_faults():
         (theorem(eq(x, sp.Symbol("w")), [Line("=", sp.Symbol("w"), "wish")]), "neither the notation table nor"),
         (theorem(eq((x**2 - y**2) / (x - y), x + y), [Line("=", x + y, "cancel")]), "not known to be other than 0"),
         (theorem(eq(sp.sqrt(x - y) ** 4, (x - y) ** 2), [Line("=", (x - y) ** 2, "it")]), "both sides are"),
-        (theorem(eq(sp.sqrt(x - y) ** 3, (x - y) * sp.sqrt(x - y)), [Line("=", (x - y) * sp.sqrt(x - y), "")]), "same"),
+        (
+            theorem(eq(sp.sqrt(x - y) ** 3, (x - y) * sp.sqrt(x - y)), [Line("=", (x - y) * sp.sqrt(x - y), "it")]),
+            "same",
+        ),
         (theorem(le(0, sp.sqrt(x - y)), [Line("<=", sp.sqrt(x - y), "root", slack=(sp.sqrt(x - y),))]), "of a root"),
         (theorem(sp.true, [Line("=", 1, "wish")]), "the conclusion is no relation"),
         (replace(SQUARE, words="at most 7 times"), "a number that is not computed: '7'"),
@@ -97,7 +100,9 @@ def test_a_lemma_needs_its_hypotheses_and_its_domain():
     lines = (*lemma.chain(), Line("<=", 1, "given", (Use("given"),)))
     guarded = replace(lemma, conclusion=le(contraction * x, 1), chain=lambda: lines, hypotheses=(given,))
     assert faults(guarded) == ()
-    user = theorem(le(beta1 * y, 1), [Line("<=", 1, "", (Use("T98", 1, {contraction: beta1, x: y}),))], needs=("T98",))
+    user = theorem(
+        le(beta1 * y, 1), [Line("<=", 1, "it", (Use("T98", 1, {contraction: beta1, x: y}),))], needs=("T98",)
+    )
     assert any("none of this theorem's" in fault for fault in faults(user, {"T98": guarded}))
 
 
@@ -309,7 +314,7 @@ class sgn_(sp.Function):  # noqa: N801 - looks like the project's
     [
         (theorem(le(0, sgn_(x)), [Line("<=", sgn_(x), "sign", slack=(sgn_(x),))]), "has no meaning here"),
         (theorem(eq(sp.Sum(1, (k, 0, N - 6)), N - 5), [Line("=", N - 5, "count")]), "must run from 0"),
-        (theorem(eq(sp.Product(x, (k, 0, N - 3)), x ** (N - 2)), [Line("=", x ** (N - 2), "")]), "no meaning"),
+        (theorem(eq(sp.Product(x, (k, 0, N - 3)), x ** (N - 2)), [Line("=", x ** (N - 2), "it")]), "no meaning"),
         (theorem(eq(x, y), [Line("=", y, "w")], hypotheses=(Hypothesis("h : (g", eq(x, y), "x"),)), "no identifier"),
         (theorem(eq(sp.Symbol("sqrt", positive=True), x), [Line("=", x, "w")]), "neither the notation"),
         (theorem(le(0, u[N - 5]), [Line("<=", u[N - 5], "index", (Use("all", 1, {k: N - 5}),))], hypotheses=(

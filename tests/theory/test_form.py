@@ -100,8 +100,8 @@ def test_a_part_without_a_meaning_is_named(part, place):
         ({"u": [1.0] * 3, "x": 1j}, 1.0, "x = 1j is no real number"),
         ({"u": [1.0] * 3, "x": "one"}, 1.0, "x = 'one' is no real number"),
         ({"u": [1.0] * 3, "x": None}, 1.0, "x"),
-        ({"u": [1.0] * 3, "x": 1.0}, 1j, "attains 1j, which is no number"),
-        ({"u": [1.0] * 3, "x": 1.0}, "one", "attains 'one', which is no number"),
+        ({"u": [1.0] * 3, "x": 1.0}, 1j, "`example().attained` must be a number, not 1j"),
+        ({"u": [1.0] * 3, "x": 1.0}, "one", "`example().attained` must be a number, not 'one'"),
         ({"u": [1.0] * 3}, 1.0, "x"),
     ],
 )

@@ -96,8 +96,8 @@ def test_the_lemmas_of_these_tests_hold_by_themselves():
 
 def test_an_id_or_a_relation_is_no_theorem():
     for odd in ("T1p", GIVEN):
-        with pytest.raises(TypeError, match="none of the classes Theorem"):
-            registry._check_class(replace(USER, implied=(odd,)))
+        with pytest.raises(TypeError, match=r"`T99.implied\[0\]` must be a Theorem object"):
+            registry._check_kinds(replace(USER, implied=(odd,)))
 
 
 def test_what_coq_has_not_checked_leaves_unchecked_what_rests_on_it(monkeypatch):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 import theory
@@ -22,6 +23,7 @@ from theory.registry import all_theorems
 from theory.render import escape_latex, latex_appendix
 from theory.text import names_of, parse
 from theory.theorem import CheckSkipped
+from theory.verdict import Verdict
 from theory.wording import words_of
 
 ROOT = Path(__file__).parents[2]
@@ -228,7 +230,7 @@ def test_an_object_of_a_derived_class_is_refused(monkeypatch, tmp_path):
     finally:
         registry.collect.cache_clear()
         sys.modules.pop("theory.theorems.claiming", None)
-    assert "Claim is none of the classes Theorem" in broken[0].reason
+    assert "must be a Theorem object, not a Claim object" in broken[0].reason
 
 
 def test_numerical_evidence_is_exit_3(monkeypatch):
@@ -344,3 +346,13 @@ def test_theory_never_imports_the_reference():
         "import sys, theory; theory.all_theorems(); sys.exit(any(m.split('.')[0] == 'reference' for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_the_footer_has_axioms_of_what_holds_only(capsys):
+    verdicts = [
+        Verdict(all_theorems()[0], (), axioms=("good",)),
+        Verdict(all_theorems()[1], ("it is false",), axioms=("bad",)),
+        Verdict(all_theorems()[2], (), ("nobody looked",), axioms=("unknown",)),
+    ]
+    cli.report_details(Console(), verdicts, {}, ask_coq=True)
+    assert "axioms used: good\n" in capsys.readouterr().out

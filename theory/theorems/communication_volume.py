@@ -27,8 +27,8 @@ dense = sp.Symbol("dense", positive=True)
 speedup = sp.Symbol("speedup", positive=True)
 sent, seconds = array("sent"), array("seconds")
 message, length, blocks = array("message"), array("length"), array("blocks")
-n_blocks = sp.Symbol("n_blocks", nonnegative=True)
-block = sp.Symbol("block", positive=True)
+n_blocks = count("n_blocks", least=0)
+block = count("block")
 
 CLOSED_UNIT = cast(sp.Interval, sp.Interval(0, 1))
 STEP = Row(s, "s", "step", unit="steps")
@@ -60,7 +60,7 @@ def end_to_end_speedup(warmup_share: float, compressed_speedup: float) -> float:
     return float(bound(SPEEDUP, warmup_share=warmup_share, speedup=compressed_speedup))
 
 
-def wire_bytes(dim: int, n_workers: int, n_blocks: float = 0.0) -> float:
+def wire_bytes(dim: int, n_workers: int, n_blocks: int = 0) -> float:
     """Bytes that a worker sends in a compressed step (T10d), mean over workers; scales counted for ``n_blocks``."""
     return float(bound(MESSAGES, dim=dim, n_workers=n_workers, n_blocks=n_blocks))
 
@@ -98,8 +98,8 @@ def exchanged(n_workers: int, chunk: int, block: int) -> dict[str, Any]:
     message_N = [chunk / 8 + 4 * blocks_of_chunk] * n_workers
     sent_N = [2 * (n_workers - 1) * a_message for a_message in message_N]
     arrays = {"message": message_N, "sent": sent_N, "length": [chunk] * n_workers}
-    numbers = {"n_workers": n_workers, "dim": n_workers * chunk, "n_blocks": float(n_workers * blocks_of_chunk)}
-    return arrays | numbers | {"blocks": [blocks_of_chunk] * n_workers, "block": float(block)}
+    numbers = {"n_workers": n_workers, "dim": n_workers * chunk, "n_blocks": n_workers * blocks_of_chunk}
+    return arrays | numbers | {"blocks": [blocks_of_chunk] * n_workers, "block": block}
 
 
 VOLUME_RELATION, VOLUME_HYPOTHESES = averaged(sent, reduction, "bytes")
@@ -117,7 +117,7 @@ VOLUME = Theorem(
         SHARE,
         Row(dense, "b", "bytes of a step without compression", unit="bytes", default=1.0),
         Row(sent, "b_s", "bytes of a step", "(n_steps,)"),
-        Row(reduction, r"\rho", "bits of a number on the wire without compression", default=16),
+        Row(reduction, r"\rho", "bits of a number on the wire without compression, for one with it", default=16),
     ),
     words="A run with a warm-up sends {published} times less than Adam in sixteen bits at the warm-up's share of the "
     "published BERT-Large run with one bit a number, and at most {cap} times less however small the messages are.",

@@ -174,7 +174,7 @@ MODEL = Theorem(
         Row(peers, "n", "workers beside one of them", default=7),
         Row(compute, "c", "computation of a step", unit="s", default=0.15),
         Row(bandwidth, "B", "effective bandwidth of the slowest link", unit="bytes/s", default=5e9),
-        Row(bits, "b", "bits of a parameter on the wire", default=16),
+        Row(bits, "b", "bits of a parameter on the wire, on average", default=16),
         Row(latency, r"\ell", "latency of a round", unit="s", default=0.0),
         Row(wire_round, r"\tau", "time of a round", "(2 (N-1),)"),
         Row(seconds, r"t_{\mathrm{step}}", "time of a step", unit="s", default=1.0),

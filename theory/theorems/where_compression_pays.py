@@ -75,7 +75,7 @@ THEOREM = Theorem(
         Row(peers, "n", "workers beside one of them", default=7),
         Row(compute, "c", "computation of a step", unit="s", default=0.15),
         Row(bandwidth, "B", "effective bandwidth of the slowest link", unit="bytes/s", default=12.5e6),
-        Row(bits, "b", "bits of a parameter on the wire without compression", default=32),
+        Row(bits, "b", "bits of a parameter on the wire without compression, on average", default=32),
         Row(latency, r"\ell", "latency of a round", unit="s", default=0.0),
         Row(message_overhead, "h", "bytes of a message beside its signs: scale and headers", unit="bytes", default=4),
         Row(compression, r"\tau_c", "time to compress", unit="s", default=0.0),
