@@ -52,7 +52,7 @@ def byte_floor(
         "step": compress + server + apply,
         "adam": grad_bytes + 2 * param_bytes + 4 * STATE,  # R g, x, m, v; W x, m, v
         "gradient_norm": float(grad_bytes),
-        "walk": grad_bytes + 10 * STATE,  # R g, m, u, v, x, x_i, x - x_i; W m, u, x_i, x - x_i
+        "walk": grad_bytes + 9 * STATE,  # R g, m, u, v, x, x - x_i; W m, u, x_i, x - x_i
         "lamb_moments": grad_bytes + param_bytes + 4 * STATE,  # R g, m, v, x; W m, v
         "lamb_move": 2 * param_bytes + 2 * STATE,  # R m, v, x; W x
     }

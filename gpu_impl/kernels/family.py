@@ -52,12 +52,11 @@ class FamilyKernels:
             m_i <- beta1 m_i + (1-beta1) g      u_i <- u_i + gamma m_i      P = 1 / (sqrt(max(v, floor)) + eps)
             walked <- walked + gamma (P m_i + lambda x)      x_i <- x - walked
 
-        Where v is 0 or has overflowed nothing moves, and non-zero gradients are counted in ``ignored``. Where the
-        model is not where it was put, at x - walked, somebody has changed it: there x is what it is now, and walked 0.
+        Where v is 0 or has overflowed nothing moves, and non-zero gradients are counted in ``ignored``.
 
         Args:
-            params: x_i (D,) float32.
-            met: x (D,) float32.
+            params: x_i (D,) float32; not read.
+            met: x (D,) float32; not written.
             walked: x - x_i (D,) float32.
             momentum: m_i (D,) float32.
             accumulated: u_i (D,) float32.
@@ -101,16 +100,13 @@ class FamilyKernels:
     ) -> None:
         go, live = ~torch.isnan(step.values[GRADIENT_FACTOR]), live_in(variance)
         g = grad.float() * step.values[GRADIENT_FACTOR]
-        seen = params if params_copy is None else params_copy
-        same = (met - walked).to(seen.dtype) == seen
-        x, before = torch.where(same, met, seen.float()), torch.where(same, walked, 0.0)
         m = beta1 * momentum + (1 - beta1) * g
         u = accumulated + step.values[LR] * m
         preconditioner = 1 / (root(torch.maximum(variance, floor)) + eps)
-        w = before + step.values[LR] * (preconditioner * m + step.values[WEIGHT_DECAY] * x)
+        w = walked + step.values[LR] * (preconditioner * m + step.values[WEIGHT_DECAY] * met)
         w = torch.where(live, w, 0.0)
         ignored.add_(torch.where(go, (~live & (grad != 0)).sum(), 0))
-        for target, values in ((met, x), (walked, w), (momentum, m), (accumulated, u), (params, x - w)):
+        for target, values in ((walked, w), (momentum, m), (accumulated, u), (params, met - w)):
             target.copy_(torch.where(go, values, target))
         if params_copy is not None:
             params_copy.copy_(torch.where(go, params, params_copy))

@@ -135,7 +135,8 @@ class ZeroOneBucket(BufferBucket):
     def refuse_changed(self) -> None:
         """Look whether the model still holds x_i: that is this worker's own, and so is what a change makes of it.
 
-        After a load nobody looks until a step is taken: there the state says where this worker stands.
+        After a load nobody looks until a step is taken: there the state says where this worker stands. All values are
+        compared: torch counts a tensor's changes (``_version``), but not those by way of ``.data``.
 
         Raises:
             RuntimeError: it does not, while the workers are parted.

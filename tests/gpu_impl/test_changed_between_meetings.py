@@ -82,6 +82,8 @@ def refused(way, at, folder, dtype):
             clip(params, at)
         elif way == "add" or (way == "one rank" and rank() == 1):
             params[SLOT].add_(1)
+        elif way == "data":
+            params[SLOT].data.add_(1)
         elif way == "new memory":
             params[SLOT].data = params[SLOT] + 1
     told = [error_of(lambda: save_checkpoint(folder, optimizer, nn.ParameterList(params)))]
@@ -96,7 +98,7 @@ def refused(way, at, folder, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("way", ["clamp", "add", "one rank", "new memory"])
+@pytest.mark.parametrize("way", ["clamp", "add", "one rank", "data", "new memory"])
 def test_a_change_elsewhere_is_refused_on_all_workers(way, dtype, tmp_path):
     """Each worker made its own point the new base: the replicas came apart for good. What is put back has not been."""
     results = pool(2).call(refused, way, WALKING, tmp_path, dtype)

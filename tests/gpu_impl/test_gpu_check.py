@@ -227,7 +227,7 @@ def test_the_tests_for_the_device_exist():
 def test_byte_floor():
     assert byte_floor("step", 8) == 24.5 + 8.125 / 8
     assert byte_floor("adam", 8) == 28
-    assert byte_floor("walk", 8) == 44
+    assert byte_floor("walk", 8) == 40
     assert byte_floor("lamb_moments", 8) + byte_floor("lamb_move", 8) == 40
     assert byte_floor("compress", 8, grad_bytes=2) == 10.25
     with pytest.raises(ValueError, match="kernel must be one of"):

@@ -10,29 +10,14 @@ typedef struct {
 } job;
 
 typedef struct {
-    float *x, *met, *walked, *m, *u;
-    const float *v;
+    float *x, *walked, *m, *u;
+    const float *met, *v;
     void *copy;
 } rows;
 
 // LANES elements from i on; the number of non-zero gradients where nothing moves.
 INLINE int one(rows r, const void *g_from, int64_t i, job j) {
     floats met = load(r.met + i), walked = load(r.walked + i), v = load(r.v + i);
-    floats expected = met - walked, seen;
-    ints same;
-    if (j.copy_type == F32) {
-        seen = load(r.x + i);
-        same = expected == seen;
-    } else {
-        uint16_t rounded[LANES];
-        store_as(rounded, 0, expected, j.copy_type);
-        seen = load_as(r.copy, i, j.copy_type);
-        same = load_as(rounded, 0, j.copy_type) == seen;
-    }
-    met = choose(same, met, seen);
-    walked = choose(same, walked, all(0));
-    if (any_marked(marked_where(~same, all(1)))) store(r.met + i, met);  // it has been changed
-
     ints live = (v > 0) & (v <= FLT_MAX);
     floats g = load_as(g_from, i, j.grad_type);
     floats m = j.beta1 * load(r.m + i) + j.complement1 * (g * j.factor);
@@ -59,20 +44,22 @@ INLINE int64_t block(rows r, const void *g, int64_t to, job j) {
         size_t n = (size_t)(to - i);
         float tails[6][LANES] = {{0}};
         char g_tail[4 * LANES] = {0}, copy_room[4 * LANES] = {0};
-        float *from[6] = {r.x, r.met, r.walked, r.m, r.u, (float *)r.v};
-        for (int k = 0; k < 6; k++) memcpy(tails[k], from[k] + i, n * 4);
+        float *to_here[4] = {r.x, r.walked, r.m, r.u};
+        const float *from[6] = {r.x, r.walked, r.m, r.u, r.met, r.v};
+        for (int k = 1; k < 6; k++) memcpy(tails[k], from[k] + i, n * 4);
         copy_tail(g_tail, g, i, n, j.grad_type);
-        if (j.copy_type != F32) copy_tail(copy_room, r.copy, i, n, j.copy_type);
         rows t = {tails[0], tails[1], tails[2], tails[3], tails[4], tails[5], copy_room};
         ignored += one(t, g_tail, 0, j);
-        for (int k = 0; k < 5; k++) memcpy(from[k] + i, tails[k], n * 4);
+        for (int k = 0; k < 4; k++) memcpy(to_here[k] + i, tails[k], n * 4);
         if (j.copy_type != F32) memcpy((uint16_t *)r.copy + i, copy_room, n * 2);
     }
     return ignored;
 }
 
 typedef struct {  // as in walk.py
-    float *x, *met, *walked, *m, *u;
+    float *x;
+    const float *met;
+    float *walked, *m, *u;
     const float *v;
     const piece *grad;
     int64_t n_pieces, base;  // as in compress.c
@@ -94,8 +81,8 @@ static void task(const void *context, int64_t b) {
     char room[4 * BLOCK];
     pieces p = {a->grad, a->n_pieces, a->grad_type};
     const void *g = gathered(p, a->base + from, a->base + from + n, room);
-    rows r = {a->x + from,      a->met + from, a->walked + from, a->m + from,
-              a->u + from, a->v + from,   a->copy ? (uint16_t *)a->copy + from : 0};
+    rows r = {a->x + from,   a->walked + from, a->m + from, a->u + from,
+              a->met + from, a->v + from,      a->copy ? (uint16_t *)a->copy + from : 0};
     const float *step = a->step;
     job j = {step[LR], step[WEIGHT_DECAY], step[GRADIENT_FACTOR], a->beta1, a->complement1, a->eps, *a->floor, 0, 0};
 #define RUN(GRAD, COPY)                                    \

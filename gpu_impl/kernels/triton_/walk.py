@@ -8,15 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gpu_impl.kernels.step_scalars import StepScalars
-from gpu_impl.kernels.triton_.elements import (
-    GRADIENT_FACTOR,
-    LR,
-    WEIGHT_DECAY,
-    as_float32,
-    load_elements,
-    rounded_to,
-    store_elements,
-)
+from gpu_impl.kernels.triton_.elements import GRADIENT_FACTOR, LR, WEIGHT_DECAY, load_elements, store_elements
 from gpu_impl.kernels.triton_.launch import cdiv, launch
 
 BLOCK = 1024
@@ -50,16 +42,6 @@ def walk(
     at = p.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load_elements(met, at, dim, 0.0, True)
     w = load_elements(walked, at, dim, 0.0, True)
-    if COPY:
-        seen = load_elements(copy, at, dim, 0.0, True)
-        same = as_float32(rounded_to(x - w, copy.dtype.element_ty)) == seen
-    else:
-        seen = load_elements(params, at, dim, 0.0, True)
-        same = (x - w) == seen
-    x = tl.where(same, x, seen)
-    w = tl.where(same, w, 0.0)
-    tl.store(met + at, x, mask=(at < dim) & (same == 0))
-
     v = load_elements(variance, at, dim, 0.0, True)
     live = (v > 0) & (v < float("inf"))
     g = load_elements(grad, at, dim, 0.0, True)
