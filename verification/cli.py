@@ -247,7 +247,7 @@ def mutants(
     A mutant is one of some 300 faults under one of some thousand triggers. A sample is searched, and the score has its
     95 % interval. With --false-alarms, correct implementations are searched instead: nothing may be found there.
 
-    A new fault is tried by its class: onebit mutants --only ZeroIsMinus. All of a file: --only signs --full.
+    A new fault is tried by its class: onebit mutants --only ErrorWithoutItsScale. All of a file: --only signs --full.
 
     Exit status 0: all were found. 1: one lives, or a correct class was accused. 3: a file of mutants can't be used.
     130: stopped by Ctrl-C, SIGINT or SIGTERM; the score of those that were done is printed and written.

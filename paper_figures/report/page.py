@@ -149,21 +149,22 @@ def picture(figure: PaperFigure, file: Path, claims: Sequence[dict[str, Any]]) -
         "caption": figure.caption,
         "beside": figure.beside,
         "alt": f"{figure.title}. {figure.caption.partition('. ')[0].rstrip('.')}.",
-        "base64": base64.b64encode(file.read_bytes()).decode(),
-        "small": small(file) if figure.name in KEY else "",
+        "base64": embedded(file, 256),
+        "small": embedded(file, 64, KEY_WIDTH) if figure.name in KEY else "",
         "width": width,
         "height": height,
         "claims": [claim["id"] for claim in claims if figure.name in claim["figures"]],
     }
 
 
-def small(file: Path) -> str:
-    """The picture at ``KEY_WIDTH``, in base64."""
+def embedded(file: Path, colors: int, most: int | None = None) -> str:
+    """The picture in base64 with so many colours, a third of its bytes, and ``most`` pixels high and wide."""
     into = BytesIO()
     with Image.open(file) as image:
-        shrunk = image.convert("RGB")
-        shrunk.thumbnail((KEY_WIDTH, KEY_WIDTH))
-        shrunk.quantize(64).save(into, "PNG", optimize=True)
+        plain = image.convert("RGB")
+        if most:
+            plain.thumbnail((most, most))
+        plain.quantize(colors, dither=Image.Dither.NONE).save(into, "PNG", optimize=True)
     return base64.b64encode(into.getvalue()).decode()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,7 +56,8 @@ def sweep(
         config.build_probe(*config.build())
     missing = [config for config in unique.values() if store.get(config) is None]
     missing.sort(key=lambda config: -config.steps)  # long runs first: the last minutes then use all cores
-    with _stops_on_sigterm(), _progress(console) as progress:
+    with _stops_on_sigterm(), _progress(console) as progress, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped while")  # joblib replaces a process that has grown
         bar = progress.add_task("runs", total=len(unique), completed=len(unique) - len(missing))
         for config, table, cpu_seconds in _compute(missing, n_jobs or os.cpu_count() or 1, scheduler):
             store.put(config, table, cpu_seconds)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import re
 from collections import Counter
+from io import BytesIO
 
 import made_up_report as made_up
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from html_checks import problems, read
+from PIL import Image
 
 from paper_figures.report import committed
-from paper_figures.report.page import FOLDER, SECTIONS, render_page
+from paper_figures.report.page import FOLDER, SECTIONS, embedded, render_page
 from paper_figures.report.stages import found_false
 from paper_figures.report.views import kill_grid
 
@@ -255,3 +260,17 @@ def test_text_has_the_contrast_that_wcag_asks_for(scheme):
     for text, under in pairs:
         light, dark = sorted((luminance(text), luminance(under)), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, f"{text} on {under}"
+
+
+def test_a_picture_travels_with_half_of_its_bytes_and_looks_the_same(tmp_path):
+    """A page of all figures stays below 6 MB."""
+    file, (canvas, axes) = tmp_path / "lines.png", plt.subplots(dpi=160)
+    for k in range(8):
+        axes.fill_between(np.arange(9), np.sin(np.arange(9) + k) - 0.2, np.sin(np.arange(9) + k), alpha=0.3)
+    canvas.savefig(file)
+    plt.close(canvas)
+    travels = base64.b64decode(embedded(file, 256))
+    assert len(travels) < file.stat().st_size / 2
+    with Image.open(file) as before, Image.open(BytesIO(travels)) as after:
+        difference = np.abs(np.asarray(before.convert("RGB"), float) - np.asarray(after.convert("RGB"), float))
+    assert difference.max() < 32, "of 255: no line or band changes its colour"
