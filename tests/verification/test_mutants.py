@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
+
 import numpy as np
 import pytest
 
 from verification.independent.false_alarms import alarms_of, correct_classes, qualified
-from verification.mutants import error_feedback, events, scale, update
+from verification.mutants import error_feedback, events, scale, skips, update
 from verification.mutants.base_lamb import BaseLamb
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.mutants.base_zero_one import BaseZeroOne
@@ -44,6 +48,46 @@ def test_it_bites_at_the_last_element_alone():
     one, other = end(BaseOptimizer, steps=2, eps=1e-3), end(mutant, steps=2, eps=1e-3)
     assert np.array_equal(one.params_ND[:, :-1], other.params_ND[:, :-1])
     assert not np.array_equal(one.params_ND, other.params_ND)
+
+
+def of_self(cls):
+    """Method -> the nodes of its source that are attributes of ``self``."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body
+    return {
+        one.name: [
+            node for node in ast.walk(one) if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+        ]
+        for one in body
+        if isinstance(one, ast.FunctionDef)
+    }
+
+
+def without_a_default(bug):
+    """Attributes that its ``start`` sets, its other methods use, and neither its class nor a base of it knows."""
+    methods = of_self(bug)
+    begun = {node.attr for node in methods.pop("start", []) if isinstance(node.ctx, ast.Store)}
+    used = {node.attr for nodes in methods.values() for node in nodes}
+    bases = [nodes for base in bug.__mro__[1:-1] for nodes in of_self(base).values()]
+    known = {node.attr for nodes in bases for node in nodes if isinstance(node.ctx, ast.Store)}
+    return {name for name in (begun & used) - known if not hasattr(bug, name)}
+
+
+class SkippedUnknown(skips.SecondSkipInARow):
+    """A fault that is broken: under a trigger that is not met at the start it raises, which is no kill."""
+
+    def start(self, params_D, n_workers, hyper):
+        self.last = False
+        super().start(params_D, n_workers, hyper)
+
+    def on_skip(self):
+        self.last = not self.last
+
+
+def test_no_fault_needs_its_start():
+    """Its trigger may not be met there; a fault that then raises would be found for nothing."""
+    assert without_a_default(SkippedUnknown) == {"last"}
+    for bug in all_bugs():
+        assert not without_a_default(bug.under_test), bug.id
 
 
 def test_one_fault_is_sampled_first_without_a_condition():

@@ -55,8 +55,10 @@ class StartKeepsErrors(BaseOptimizer):
 class StartKeepsTheStep(BaseOptimizer):
     """start() on a used instance goes on counting its steps in the bias correction."""
 
+    earlier = 0
+
     def start(self, params_D, n_workers, hyper):
-        self.earlier = getattr(self, "earlier", 0) + getattr(self, "t", 0)
+        self.earlier += getattr(self, "t", 0)
         super().start(params_D, n_workers, hyper)
 
     def corrections(self, t_momentum, t_variance):

@@ -27,6 +27,8 @@ class CorrectionOfTheFirstStart(BaseOptimizer):
 class MaskKeptAtLoad(BaseOptimizer):
     """The mask of zero-variance coordinates is made once a start: a load into a used instance keeps it."""
 
+    mask_D = None
+
     def start(self, params_D, n_workers, hyper):
         self.mask_D = None
         super().start(params_D, n_workers, hyper)

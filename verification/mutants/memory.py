@@ -131,12 +131,14 @@ class GradientsModified(BaseOptimizer):
 class ParametersKept(BaseOptimizer):
     """The caller's parameters are kept by reference until the first step."""
 
+    given_D = None
+
     def start(self, params_D, n_workers, hyper):
         super().start(params_D, n_workers, hyper)
         self.given_D = params_D
 
     def warm_up_step(self, grads_ND):
-        if self.t == 1:
+        if self.t == 1 and self.given_D is not None:
             self.x_ND = np.tile(self.given_D, (self.n, 1))
         super().warm_up_step(grads_ND)
 

@@ -31,6 +31,8 @@ class FinitenessByWorker(BaseOptimizer):
 class SecondSkipInARow(BaseOptimizer):
     """The second skipped step in a row clears the worker errors."""
 
+    skipped = False
+
     def start(self, params_D, n_workers, hyper):
         self.skipped = False
         super().start(params_D, n_workers, hyper)
