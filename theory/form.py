@@ -83,6 +83,9 @@ def faults(theorem: Theorem) -> Iterator[str]:
             yield f"the instance gives a value for {symbol}, of which it doesn't speak"
         if theorem.domain(symbol).contains(sp.sympify(value)) is not sp.true:
             yield f"the instance {symbol} = {value} is outside the domain {theorem.domain(symbol)}"
+    for item in theorem.hypotheses:
+        if item.formula == theorem.conclusion:
+            yield f"the hypothesis {item.name!r} is the conclusion itself: nothing is left to prove"
     for formula in theorem.formulas:
         yield from _wrong_binders(formula)
     yield from wording.faults(theorem)

@@ -127,7 +127,7 @@ class Row:
     shape: str = ""
     domain: sp.Interval | None = None
     unit: str = ""
-    default: Any = None
+    default: float | None = None
     coq: str = ""
 
     def __post_init__(self) -> None:

@@ -84,8 +84,8 @@ def select(ids: Iterable[str] = ()) -> tuple[Theorem, ...]:
         full = "T" + name.strip().lower().removeprefix("t")
         hits = {theorem.id for theorem in everything if full in names(theorem.id)}
         if not hits:
-            reason = f"no theorem {name!r}; choose from {' '.join(theorem.id for theorem in everything)}"
-            files = collect()[1]
-            raise (NotRead if files else ValueError)("; ".join((*map(str, files), reason)))
+            if files := collect()[1]:
+                raise NotRead("; ".join((*map(str, files), f"no other file has {name!r}")))
+            raise ValueError(f"no theorem {name!r}; choose from {' '.join(theorem.id for theorem in everything)}")
         wanted |= hits
     return tuple(theorem for theorem in everything if not wanted or theorem.id in wanted)

@@ -69,7 +69,7 @@ class Quoted:
     """
 
     part: Expression
-    at: Mapping[Any, Expression] = field(default_factory=dict)
+    at: Mapping[Expression, Expression] = field(default_factory=dict)
     by: str = ""
 
     @classmethod

@@ -142,7 +142,9 @@ def _example_faults(theorem: Theorem) -> list[str]:
         return ["the example can't be evaluated: its arrays are too short"]
     except Exception as reason:
         told = (
-            f"{reason}" if isinstance(reason, (ValueError, ArithmeticError)) else f"{type(reason).__name__}: {reason}"
+            f"{reason}"
+            if isinstance(reason, (ValueError, ArithmeticError))
+            else f"{type(reason).__name__}: {reason}".rstrip(": ")
         )
         return [f"the example can't be evaluated: {told}"]
     return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])

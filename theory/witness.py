@@ -64,6 +64,11 @@ def contradictions(theorem: Theorem, inputs: Mapping[str, Any]) -> list[str]:
         if not row.coq and not callable(value) and np.abs(np.asarray(value, float)).max(initial=0) > LARGEST:
             found.append(f"the example: {row.code} is above {LARGEST:g}, where rounding could hide a contradiction")
         values[row.symbol] = inputs[row.code]
+    found += [
+        f"the example lies outside the instance: {symbol} is {values[symbol]}, not {value}"
+        for symbol, value in theorem.instance.items()
+        if symbol in values and sp.sympify(values[symbol]) != sp.sympify(value)
+    ]
     if found:
         return found
     found += [

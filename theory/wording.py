@@ -21,6 +21,12 @@ from theory.formula import ForAll, Formula, Implies, relations
 from theory.theorem import Quoted, Theorem
 
 PLACE = re.compile(r"{(\w+)}")
+GLUED = re.compile(
+    r"(?<=[^\s(])(?<![^\W\d_]/){\w+}|(?:[-*/^√±×·−–]|\bminus)\s+{\w+}|{\w+}(?![.,]?(?:\s|$)|[;:)])\S+", re.IGNORECASE
+)
+"""A place that what stands beside it makes part of another number, as in ".{x}", "{x}{y}", "minus {x}" or "{x}%"; not in "E/{x}"."""
+LETTERS_OF_WORDS = re.compile(r"[\s!-~\u0370-\u03ff\u00a0-\u024f\u2010-\u2027\u2030-\u205e\u2070-\u22ff]*")
+"""What sentences consist of: Latin and Greek letters, punctuation, superscripts, operators; nothing invisible."""
 NAMES_WITH_DIGITS = re.compile(
     r"\b[TLCP]\d+[a-z]?\b|beta[12]|\b[lL][124]\b|β[12]|\b\d-bit|\b0/1 Adam|\bTable \d+|\b(?:binary|float)\d+|\bd{2,}\b"
 )
@@ -45,12 +51,14 @@ def _letters() -> dict[str, frozenset[sp.Expr]]:
         shares |= {f"{tens}-{unit}": whole[tens] + shares[unit] for unit in UNITS_TH.split()}
     large = {"hundred": 100} | {name: 1000 ** (k + 1) for k, name in enumerate(LARGE.split())}
     whole |= large | dict(zip(TUPLES.split(), range(3, 11), strict=True))
-    whole |= {"centuple": 100, "twice": 2, "double": 2, "thrice": 3, "cube": 3, "dozen": 12}
+    whole |= {"centuple": 100, "twice": 2, "double": 2, "thrice": 3, "treble": 3, "cube": 3, "dozen": 12, "decade": 10}
     shares |= {f"{name}th": value for name, value in large.items()}
     result: dict[str, frozenset[sp.Expr]]
     result = {word: frozenset({sp.Integer(n)}) for word, n in whole.items() if word != "one"}
     result |= {word: frozenset({sp.Integer(n), sp.Rational(1, n)}) for word, n in shares.items() if n > 2}
-    return result | {word: frozenset({sp.Rational(1, n)}) for word, n in (("half", 2), ("halve", 2), ("quarter", 4))}
+    result |= dict.fromkeys(("order of magnitude", "orders of magnitude"), frozenset({sp.Integer(10)}))
+    shares = {"half": 2, "halve": 2, "quarter": 4, "percent": 100, "per cent": 100}
+    return result | {word: frozenset({sp.Rational(1, n)}) for word, n in shares.items()}
 
 
 LETTERS = _letters()
@@ -76,6 +84,11 @@ def faults(theorem: Theorem) -> Iterator[str]:
     if place := PLACE.search(theorem.title):
         yield f"title: a number has no place there: {place[0]}"
     for name, text in texts(theorem).items():
+        if not LETTERS_OF_WORDS.fullmatch(text):
+            strange = sorted({letter for letter in text if not LETTERS_OF_WORDS.fullmatch(letter)})
+            yield f"{name}: {ascii(strange[0])} is neither a Latin nor a Greek letter, nor a sign that is read as one"
+        if glued := GLUED.search(text):
+            yield f"{name}: {glued[0]!r} makes another number of what is quoted: let {{name}} stand alone"
         bare = NAMES_WITH_DIGITS.sub("", PLACE.sub("", text))
         if digits := re.search(r"\S*\d\S*", bare):
             yield f"{name}: a number that is not computed: {digits[0]!r}"
@@ -90,6 +103,9 @@ def faults(theorem: Theorem) -> Iterator[str]:
     for name, quoted in numbers.items():
         if not quoted.by and not is_part(sp.sympify(quoted.part), theorem):
             yield f"the number {name}, {quoted.part}, is no part of the statement: `Quoted(..., by=)` says whose it is"
+        if strange := [key for key in map(sp.sympify, quoted.at) if not _can_be_set(key, quoted)]:
+            yield f"the number {name} is quoted at a value of {strange[0]}, which is no variable or varying part of it"
+            continue
         outside = [f"{part} = {value}" for part, value in quoted.at.items() if not _is_allowed(part, value, theorem)]
         if outside:
             yield f"the number {name} is quoted outside the domains, at {', '.join(outside)}"
@@ -97,11 +113,19 @@ def faults(theorem: Theorem) -> Iterator[str]:
             yield f"the number {name} has no value: {quoted.part} is {value} there"
 
 
+def _can_be_set(key: sp.Expr, quoted: Quoted) -> bool:
+    """Whether a key of ``at`` is a variable, or a part of what is quoted that has variables."""
+    return isinstance(key, sp.Symbol) or bool(key.free_symbols and sp.sympify(quoted.part).has(key))
+
+
 def _is_allowed(part: Any, value: Any, theorem: Theorem) -> bool:
     """Whether what a part is set to lies in its domain, or at an end of it, as a limit."""
     value = sp.sympify(value)
-    if not isinstance(part, sp.Symbol) or value.free_symbols:
+    if value.free_symbols:
         return True
+    if not isinstance(part, sp.Symbol):
+        least = sp.S.Zero if part.is_nonnegative else -sp.oo
+        return value.is_extended_real is True and bool(least <= value)
     whole = value in (sp.oo, -sp.oo) or part.is_integer is not True or value.is_integer is True
     domain = theorem.domain(part)
     return whole and value.is_extended_real is True and bool(domain.start <= value) and bool(value <= domain.end)

@@ -149,6 +149,30 @@ def test_what_a_theorem_needs_is_used():
     assert "no line uses T999, which it needs" in faults(idle)
 
 
+def test_an_example_lies_in_the_instance():
+    """Else a theorem whose hypotheses fail at the instance would hold of nothing."""
+    w = sp.Symbol("w", real=True)
+    made = theorem(
+        le(w**2, 1),
+        [Line("<=", 1, "as given", (Use("low", sp.Rational(3, 2)),))],
+        hypotheses=(Hypothesis("low", le(w, 0), "w is not positive"),),
+        instance={w: 2},
+        example=lambda: Example("outside", 1.0, {"w": -1.0}),
+        where=(Row(w, "w", "a number"),),
+    )
+    assert judge(made, {}, None).faults == ("the example lies outside the instance: w is -1.0, not 2",)
+
+
+def test_a_conclusion_is_none_of_the_hypotheses():
+    made = theorem(
+        le(x, y),
+        [Line("<=", y, "as given", (Use("same"),))],
+        hypotheses=(Hypothesis("same", le(x, y), "x is at most y"),),
+        example=lambda: Example("ones", 1.0, {"x": 1.0, "y": 1.0}),
+    )
+    assert any("'same' is the conclusion itself" in fault for fault in judge(made, {}, None).faults)
+
+
 def test_an_instance_is_never_called_more():
     cauchy = theorem(
         le(total(u[k], k, N) ** 2, N * total(u[k] ** 2, k, N)),

@@ -40,9 +40,9 @@ OF_OTHERS = replace(
 FROM_ANOTHER = replace(
     LEMMA,
     hypotheses=(OTHER,),
-    title="y is at most x",
-    conclusion=le(y, x),
-    chain=lambda: (Line("<=", x, "as given", (Use("other"),)),),
+    title="y is at most twice x",
+    conclusion=le(y, 2 * x),
+    chain=lambda: (Line("<=", 2 * x, "as given", (Use("other"),), slack=(x,)),),
 )
 USER = theorem(
     le(x**2 + u[0] ** 2, 2 * x * y + y),
