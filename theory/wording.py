@@ -24,7 +24,7 @@ PLACE = re.compile(r"{(\w+)}")
 GLUED = re.compile(
     r"(?<=[^\s(])(?<![^\W\d_]/){\w+}|(?:[-*/^√±×·−–]|\bminus)\s+{\w+}|{\w+}(?![.,]?(?:\s|$)|[;:)])\S+", re.IGNORECASE
 )
-"""A place that what stands beside it makes part of another number, as in ".{x}", "{x}{y}", "minus {x}" or "{x}%"; not in "E/{x}"."""
+"""A place that what is beside it makes part of another number: ".{x}", "{x}{y}", "minus {x}", "{x}%"; not "E/{x}"."""
 LETTERS_OF_WORDS = re.compile(r"[\s!-~\u0370-\u03ff\u00a0-\u024f\u2010-\u2027\u2030-\u205e\u2070-\u22ff]*")
 """What sentences consist of: Latin and Greek letters, punctuation, superscripts, operators; nothing invisible."""
 NAMES_WITH_DIGITS = re.compile(
@@ -83,34 +83,44 @@ def faults(theorem: Theorem) -> Iterator[str]:
     known |= {abs(sp.sympify(value)) for quoted in numbers.values() for value in quoted.at.values()}
     if place := PLACE.search(theorem.title):
         yield f"title: a number has no place there: {place[0]}"
-    for name, text in texts(theorem).items():
-        if not LETTERS_OF_WORDS.fullmatch(text):
-            strange = sorted({letter for letter in text if not LETTERS_OF_WORDS.fullmatch(letter)})
-            yield f"{name}: {ascii(strange[0])} is neither a Latin nor a Greek letter, nor a sign that is read as one"
-        if glued := GLUED.search(text):
-            yield f"{name}: {glued[0]!r} makes another number of what is quoted: let {{name}} stand alone"
-        bare = NAMES_WITH_DIGITS.sub("", PLACE.sub("", text))
-        if digits := re.search(r"\S*\d\S*", bare):
-            yield f"{name}: a number that is not computed: {digits[0]!r}"
-        signs = [letter for letter in bare if letter.isnumeric() and not letter.isdecimal()]  # one half, a square, IV
-        if odd_signs := [x for x in signs if sp.Rational(Fraction(numeric(x)).limit_denominator(1000)) not in known]:
-            yield f"{name}: {odd_signs[0]!r} is no number of the statement"
-        for word in NUMERAL.findall(bare):
-            if not LETTERS[word.lower()] & known:
-                yield f"{name}: {word!r} is no number of the statement"
     if odd := set(PLACE.findall(" ".join(texts(theorem).values()))) ^ set(theorem.numbers):
         yield f"the sentences and `numbers` don't name the same: {', '.join(sorted(odd))}"
+    for name, text in texts(theorem).items():
+        yield from _of_a_sentence(name, text, known)
     for name, quoted in numbers.items():
-        if not quoted.by and not is_part(sp.sympify(quoted.part), theorem):
-            yield f"the number {name}, {quoted.part}, is no part of the statement: `Quoted(..., by=)` says whose it is"
-        if strange := [key for key in map(sp.sympify, quoted.at) if not _can_be_set(key, quoted)]:
-            yield f"the number {name} is quoted at a value of {strange[0]}, which is no variable or varying part of it"
-            continue
-        outside = [f"{part} = {value}" for part, value in quoted.at.items() if not _is_allowed(part, value, theorem)]
-        if outside:
-            yield f"the number {name} is quoted outside the domains, at {', '.join(outside)}"
-        elif (value := quoted.value).has(*WITHOUT_VALUE):
-            yield f"the number {name} has no value: {quoted.part} is {value} there"
+        yield from _of_a_number(name, quoted, theorem)
+
+
+def _of_a_sentence(name: str, text: str, known: set[Any]) -> Iterator[str]:
+    """Numbers in a sentence that are none of the ``known`` ones, and what could hide one."""
+    if not LETTERS_OF_WORDS.fullmatch(text):
+        strange = sorted({letter for letter in text if not LETTERS_OF_WORDS.fullmatch(letter)})
+        yield f"{name}: {strange[0]!a} is neither a Latin nor a Greek letter, nor a sign that is read as one"
+    if glued := GLUED.search(text):
+        yield f"{name}: {glued[0]!r} makes another number of what is quoted: let {{name}} stand alone"
+    bare = NAMES_WITH_DIGITS.sub("", PLACE.sub("", text))
+    if digits := re.search(r"\S*\d\S*", bare):
+        yield f"{name}: a number that is not computed: {digits[0]!r}"
+    signs = [letter for letter in bare if letter.isnumeric() and not letter.isdecimal()]  # one half, a square, IV
+    if odd_signs := [x for x in signs if sp.Rational(Fraction(numeric(x)).limit_denominator(1000)) not in known]:
+        yield f"{name}: {odd_signs[0]!r} is no number of the statement"
+    for word in NUMERAL.findall(bare):
+        if not LETTERS[word.lower()] & known:
+            yield f"{name}: {word!r} is no number of the statement"
+
+
+def _of_a_number(name: str, quoted: Quoted, theorem: Theorem) -> Iterator[str]:
+    """Why an entry of ``numbers`` is no part of the statement, or has no value."""
+    if not quoted.by and not is_part(sp.sympify(quoted.part), theorem):
+        yield f"the number {name}, {quoted.part}, is no part of the statement: `Quoted(..., by=)` says whose it is"
+    if strange := [key for key in map(sp.sympify, quoted.at) if not _can_be_set(key, quoted)]:
+        yield f"the number {name} is quoted at a value of {strange[0]}, which is no variable or varying part of it"
+        return
+    outside = [f"{part} = {value}" for part, value in quoted.at.items() if not _is_allowed(part, value, theorem)]
+    if outside:
+        yield f"the number {name} is quoted outside the domains, at {', '.join(outside)}"
+    elif (value := quoted.value).has(*WITHOUT_VALUE):
+        yield f"the number {name} has no value: {quoted.part} is {value} there"
 
 
 def _can_be_set(key: sp.Expr, quoted: Quoted) -> bool:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gpu_impl.optimizer.collectives import Collectives
-from gpu_impl.optimizer.flat_params import local
+from gpu_impl.optimizer.flat_params import local, slowest_first
 from gpu_impl.optimizer.run import Run
 
 
@@ -142,6 +142,8 @@ def facts_of(run: Run) -> dict[str, Any]:
             facts[f"the shape of parameter {j}{where}"] = tuple(values.shape)
             facts[f"the dtype of parameter {j}{where}"] = str(values.dtype)
             facts[f"requires_grad of parameter {j}{where}"] = id(param) in joined
+            if id(param) in joined:  # in a buffer its elements lie as in its own memory
+                facts[f"the memory format of parameter {j}{where}"] = slowest_first(values)
     facts["which parameters lie in one buffer"] = [content.row(0) for content in run.contents]
     facts["the phase"] = str(run.phase)
     facts["the number of applied steps"] = run.steps

@@ -122,6 +122,13 @@ class FlatParams:
             torch._foreach_copy_(shards, self._views)  # pyright: ignore[reportPrivateImportUsage]
 
 
+def slowest_first(values: Tensor) -> str:
+    """In which order the elements lie in a buffer: dimensions longer than 1, the slowest first."""
+    strides = dense_strides(values)
+    order = sorted((k for k, size in enumerate(values.shape) if size > 1), key=lambda k: -strides[k])
+    return f"dimensions {', '.join(map(str, order))}, the slowest first" if order else "one element"
+
+
 def dense_strides(values: Tensor) -> tuple[int, ...]:
     """Strides without gaps: its own where it has none, as in channels_last; else row by row, as DDP's are then."""
     strides = torch.empty_like(values, device="meta").stride()  # keeps strides that have no gaps

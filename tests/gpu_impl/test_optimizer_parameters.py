@@ -295,3 +295,30 @@ def test_groups_that_are_changed_by_hand_before_the_first_step():
     extra.grad = torch.ones(3)
     train(params, optimizer, [1], rank=0)
     assert bool((extra != 1).all())
+
+
+def other_memory(form, only):
+    """The same values on both workers; the memory of one lies in another order, on rank 1 ``only`` or on both."""
+    values = torch.randn(4, 3, 3, 1, generator=torch.Generator().manual_seed(0))
+    transposed = values.transpose(0, 2).contiguous().transpose(0, 2)
+    other = transposed if form == "transposed" else values.to(memory_format=torch.channels_last)
+    param = nn.Parameter(other if dist.get_rank() == 1 or not only else values)
+    optimizer = new([param], freeze_step=2)
+    told = []
+    for t in range(1, 5):
+        param.grad = torch.randn(param.shape, generator=torch.Generator().manual_seed(10 * t + dist.get_rank()))
+        told.append(error_of(optimizer.step))
+    return told, param.detach().contiguous().numpy().tobytes()
+
+
+@pytest.mark.parametrize("form", ["channels_last", "transposed"])
+def test_a_memory_format_on_one_worker_alone_is_an_error_on_all(form):
+    """Elements lie in a buffer as in memory: two formats would average the gradients of different coordinates."""
+    for (kind, sentence), *_ in (told for told, _ in pool(2).call(other_memory, form, True)):
+        assert kind == "WorkersDisagreeError"
+        assert sentence.startswith(
+            "the workers must agree on the memory format of parameter 0: rank 0 has 'dimensions 0, "
+        )
+    (told, one), (_, other) = pool(2).call(other_memory, form, False)
+    assert told == [("", "")] * 4
+    assert one == other

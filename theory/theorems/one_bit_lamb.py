@@ -53,7 +53,7 @@ TRUST_CHANGE = Row(
     r"\eta",
     "largest relative change of the trust ratio in a step",
     domain=UNIT,
-    default=sp.Rational(1, 10),
+    default=0.1,
 )
 
 _MOMENTUM = beta1 * momentum[t, k] + (1 - beta1) * grads[t + 1, i, k]
