@@ -221,7 +221,8 @@ class _Builder:
             if not levels.size:
                 return None
             some = gain[levels] if rest.ndim > 1 else rest[levels]
-            choose(int(self.rng.choice(levels[some == some.max()])))
+            best = levels[some == some.max()]
+            choose(int(best[self.rng.integers(best.size)]))
         return sorted(chosen)
 
 
