@@ -84,43 +84,59 @@ def test_the_version_and_the_short_help():
         assert onebit(*command, "-h").stdout == onebit(*command, "--help").stdout != ""
 
 
+NAMES = [
+    (["ver"], ["verify"]),
+    (["figures", "convergence_d"], ["convergence_denoising", "convergence_digits_mlp"]),
+    (["prove", "T6"], ["T6a", "T6b"]),
+    (["prove", "10"], ["10a", "10b"]),
+    (["verify", "x.py:Y", "--clause", "optimizer.res"], ["optimizer.resume", "optimizer.resize"]),
+    (["mutants", "--only", "ServerZero"], ["ServerZeroIsMinus"]),
+    (["mutants", "--only", "sign"], ["signs"]),
+]
+FILES = [
+    ["verify", "READ"],
+    ["convert", "do"],
+    ["prove", "--json", "do"],
+    ["figures", "--out", "do"],
+    ["mutants", "--json", "x"],
+]
+COMPLETE = """
+import contextlib, io, json, os, sys
+import onebit
+said = []
+for words in json.loads(sys.argv.pop()):
+    os.environ |= {"COMP_WORDS": " ".join(["onebit", *words]), "COMP_CWORD": str(len(words))}
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        onebit.main()
+    said.append(out.getvalue().split())
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def completed():
+    """What a shell is offered for some words; one process says it for all."""
+    every = [words for words, _ in NAMES] + FILES
+    command = [sys.executable, "-c", COMPLETE, json.dumps(every)]
+    environment = os.environ | {"_ONEBIT_COMPLETE": "complete_bash"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True, timeout=300)
+    found = json.loads(done.stdout)
+    return lambda words: found[every.index(words)]
+
+
 def test_a_shell_can_complete():
     found = onebit(_ONEBIT_COMPLETE="complete_bash", COMP_WORDS="onebit ver", COMP_CWORD="1")
     assert found.stdout.split() == ["verify"]
 
 
-def completed(*words):
-    found = onebit(_ONEBIT_COMPLETE="complete_bash", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1))
-    return found.stdout.split()
-
-
-@pytest.mark.parametrize(
-    ("words", "some"),
-    [
-        (["figures", "convergence_d"], ["convergence_denoising", "convergence_digits_mlp"]),
-        (["prove", "T6"], ["T6a", "T6b"]),
-        (["prove", "10"], ["10a", "10b"]),
-        (["verify", "x.py:Y", "--clause", "optimizer.res"], ["optimizer.resume", "optimizer.resize"]),
-        (["mutants", "--only", "ServerZero"], ["ServerZeroIsMinus"]),
-        (["mutants", "--only", "sign"], ["signs"]),
-    ],
-)
-def test_a_shell_completes_names(words, some):
-    found = completed("onebit", *words)
+@pytest.mark.parametrize(("words", "some"), NAMES)
+def test_a_shell_completes_names(words, some, completed):
+    found = completed(words)
     assert set(some) <= set(found)
     assert all(name.startswith(words[-1]) for name in found)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["verify", "READ"],
-        ["convert", "do"],
-        ["prove", "--json", "do"],
-        ["figures", "--out", "do"],
-        ["mutants", "--json", "x"],
-    ],
-)
-def test_files_are_left_to_the_shell(words):
+@pytest.mark.parametrize("words", FILES)
+def test_files_are_left_to_the_shell(words, completed):
     """It completes files where nothing is offered (``complete -o default``): so nothing may be."""
-    assert completed("onebit", *words) == []
+    assert completed(words) == []
