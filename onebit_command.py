@@ -45,7 +45,9 @@ def show_version(asked: bool) -> None:
 
 @app.callback()
 def about(
-    show: Annotated[bool, typer.Option("--version", is_eager=True, callback=show_version, help="Say which.")] = False,
+    show: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=show_version, help="Print the version.")
+    ] = False,
 ) -> None:
     """Options of ``onebit`` itself."""
 

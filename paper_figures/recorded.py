@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from onebit_files import processor_name, write_atomically
+from paper_figures.claims.claim import Verdict
 from reference.experiments import RunConfig, RunStore
 
 FILE = Path(__file__).with_name("recorded.json")
@@ -23,7 +24,9 @@ FILE = Path(__file__).with_name("recorded.json")
 
 @cache
 def recorded() -> dict[str, Any]:
-    """The record: ``minutes`` by figure, ``timed`` when and where; ``verdicts`` by claim, ``decided`` when."""
+    """The record: ``minutes`` by figure, ``timed`` when and where; by claim ``verdicts``, ``decided`` when, and
+    ``reasons`` of those that are not plainly reproduced.
+    """
     return json.loads(FILE.read_text())
 
 
@@ -55,10 +58,11 @@ def renewed(old: dict[str, Any], store: RunStore, report: Path, today: str) -> d
     new = {"timed": f"{today}, {processor_name()}" if found else old.get("timed", "")}
     kept = {name: value for name, value in old.get("minutes", {}).items() if name in minutes}
     new["minutes"] = dict(sorted((kept | found).items()))
-    new |= {"decided": old.get("decided", ""), "verdicts": old.get("verdicts", {})}
+    new |= {"decided": old.get("decided", ""), "verdicts": old.get("verdicts", {}), "reasons": old.get("reasons", {})}
     if (page := report / "claims.json").is_file():
         claims = json.loads(page.read_text())
         new |= {"decided": today, "verdicts": {claim["id"]: claim["verdict"] for claim in claims}}
+        new["reasons"] = {claim["id"]: claim["why"] for claim in claims if claim["verdict"] != Verdict.REPRODUCED}
     return new
 
 

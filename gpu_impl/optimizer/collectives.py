@@ -30,7 +30,10 @@ def _end_gloo() -> None:
     They let go of a collective's tensors a moment after its ``wait()`` has returned. A program that ended in that
     moment was aborted ("terminate called without an active exception", pytorch issue 190489), with all its work done.
     """
-    if dist.is_available() and dist.is_initialized() and dist.get_backend() == "gloo":
+    if not (dist.is_available() and dist.is_initialized()):
+        return
+    backends = str(dist.get_backend_config()).split(",")  # "cpu:gloo" also where init_process_group() names none
+    if all(backend.endswith("gloo") for backend in backends):
         dist.destroy_process_group()
         time.sleep(0.1)  # a group that DistributedDataParallel still holds lives on; there is nothing to wait for
 

@@ -32,7 +32,7 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   seed: two algorithms with one seed start at the same point and see the same mini-batches. Losses are compared by their
   ratio, so on logarithms; intervals are Student's, at 95 %.
 - Every algorithm has its own best step size, found for all of them with the same number of runs on seeds that no figure
-  uses (`python -m paper_figures.tuning`). The exceptions are the game and the sweeps, whose captions give one step size
+  uses (`python -m paper_figures.tuning`). The exceptions are the GAN and the sweeps, whose captions give one step size
   for all.
 - The loss that counts is that on held-out data. Two problems have none: the convex one, where the distance to the
   optimum is known, and the digits, a stress test that the network learns by heart in 178 passes.
@@ -49,9 +49,9 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
 - An exact check has no chance in it: a proved bound, a count, an identity at the published digits.
 
 *Not reproduced*: a required check or an exact guard fails, or something fails and nothing holds but guards.
-*Reproduced*: all hold. *Reproduced with conditions*: it holds in some settings and not in others, which the verdict
-names. *Not decided*: evidence is missing, or too weak. A comparative claim declares its pair; exchanging the two labels
-in the tables must overturn its verdict, and a test does so.
+*Reproduced*: all hold. *Reproduced with conditions*: it holds in some settings and not in others, which stand beside
+the verdict. *Not decided*: evidence is missing, or too weak. A comparative claim declares its pair; exchanging the two
+labels in the tables must overturn its verdict, and a test does so.
 """
 
 
@@ -103,7 +103,7 @@ def section(claim: Claim) -> str:
     name = "" if claim.pair_column == "label" else f"{claim.pair_column} = "
     verdict = recorded()["verdicts"].get(claim.id)
     evidence = {
-        "verdict": f"**{verdict}**" if verdict else "",
+        "verdict": f"**{verdict}**. {recorded()['reasons'].get(claim.id, '')}".rstrip() if verdict else "",
         "figures": ", ".join(f"`{name}`" for name in claim.figures),
         "other facts": ", ".join(f"`{name}`" for name in claim.others),
         "theorems": ", ".join(claim.theorems),

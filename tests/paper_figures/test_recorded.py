@@ -23,6 +23,12 @@ def config(seed, steps=3, label=None):
     return RunConfig(problem="quadratic", optimizer="adam", hyper={"lr": 1e-3}, steps=steps, seed=seed, label=label)
 
 
+CLAIMS_FOUND = [
+    {"id": "P2", "verdict": "reproduced", "why": "Holds: all"},
+    {"id": "P3", "verdict": "not decided", "why": "Not decided: one"},
+]
+
+
 @pytest.fixture
 def store(tmp_path):
     kept = RunStore(tmp_path / "runs")
@@ -43,12 +49,14 @@ def test_what_is_new_is_recorded_and_the_rest_stays(tmp_path, store, monkeypatch
         "minutes": {"gan": 2.0, "no figure any more": 1.0},
         "decided": "then",
         "verdicts": {"P1": "x"},
+        "reasons": {"P1": "y"},
     }
     assert renewed(old, store, tmp_path, "now") == old | {"minutes": {"gan": 2.0}}
-    (tmp_path / "claims.json").write_text(json.dumps([{"id": "P2", "verdict": "reproduced"}]))
+    (tmp_path / "claims.json").write_text(json.dumps(CLAIMS_FOUND))
     monkeypatch.setattr(module, "minutes_of", lambda configs, store: 1.23)
     new = renewed(old, store, tmp_path, "now")
-    assert (new["decided"], new["verdicts"]) == ("now", {"P2": "reproduced"})
+    assert (new["decided"], new["verdicts"]) == ("now", {"P2": "reproduced", "P3": "not decided"})
+    assert new["reasons"] == {"P3": "Not decided: one"}
     assert new["timed"].startswith("now, ")
     assert set(new["minutes"]) == {name for name, figure in all_figures().items() if figure.runs}
     assert set(new["minutes"].values()) == {1.2}
@@ -58,6 +66,8 @@ def test_the_record_is_of_figures_and_claims_that_there_are():
     assert set(recorded()["minutes"]) <= {name for name, figure in all_figures().items() if figure.runs}
     assert set(recorded()["verdicts"]) <= {claim.id for claim in all_claims()}
     assert set(recorded()["verdicts"].values()) <= set(Verdict)
+    others = {name for name, verdict in recorded()["verdicts"].items() if verdict != Verdict.REPRODUCED}
+    assert set(recorded()["reasons"]) == others
 
 
 def test_readme_has_the_recorded_verdicts():

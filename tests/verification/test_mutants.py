@@ -103,7 +103,7 @@ def test_one_fault_is_sampled_first_without_a_condition():
     assert alone
     family = {mutant.bug for mutant in sample("development", 10**6, 0, ["signs"])}
     assert family == {bug for bug in all_bugs() if bug.family == "signs"}
-    with pytest.raises(ValueError, match=r"no fault or family 'ZeroIsMinos'; there are ZeroIsMinus, "):
+    with pytest.raises(ValueError, match=r"no fault or family 'ZeroIsMinos'; did you mean ZeroIsMinus, "):
         sample("held-out", 5, 0, ["ZeroIsMinos"])
 
 

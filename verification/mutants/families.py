@@ -102,6 +102,11 @@ def all_bugs() -> tuple[Bug, ...]:
     return collected()[0]
 
 
+def families() -> list[str]:
+    """The names of the files of faults."""
+    return sorted({bug.family for bug in all_bugs()})
+
+
 def named(names: Collection[str]) -> tuple[Bug, ...]:
     """The bugs of these names: a class, a family (the name of its file), or family.Class.
 
@@ -113,9 +118,10 @@ def named(names: Collection[str]) -> tuple[Bug, ...]:
         found = {bug.id: bug for bug in all_bugs() if name in (bug.id, bug.family, bug.id.partition(".")[2])}
         if not found:
             known = dict.fromkeys(part for bug in all_bugs() for part in (bug.family, bug.id.partition(".")[2]))
-            like = get_close_matches(name, known, 5) or sorted({bug.family for bug in all_bugs()})
+            like = get_close_matches(name, known, 5)
+            there = f"did you mean {', '.join(like)}?" if like else "the families are " + ", ".join(families())
             sentences = (
-                f"there is no fault or family {name!r}; there are {', '.join(like)}",
+                f"there is no fault or family {name!r}; {there}",
                 *map(str, collected()[1]),
             )
             raise ValueError(". ".join(sentences))
