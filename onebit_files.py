@@ -1,4 +1,4 @@
-"""What all packages share: files that a crash leaves whole, digests of sources, the processor's name, "1 case".
+"""What all packages share: files that a crash leaves whole, digests of sources, the processor's name, "1 case", errors.
 
 It imports nothing of the project, and nothing that has to be installed.
 """
@@ -72,3 +72,8 @@ def processor_name() -> str:
 def counted(count: int, noun: str) -> str:
     """``1 case``, ``2 cases``."""
     return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def error_line(error: BaseException) -> str:
+    """An error in one line, ``TypeError: its message``; its kind alone where it says nothing."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")

@@ -12,6 +12,8 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import TypeVar
 
+from onebit_files import error_line
+
 T = TypeVar("T")
 
 
@@ -54,5 +56,5 @@ def each_module(
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            broken.append(Broken(file_of(name), f"{type(error).__name__}: {' '.join(str(error).split())}"))
+            broken.append(Broken(file_of(name), error_line(error)))
     return tuple(found), tuple(broken)

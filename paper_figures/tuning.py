@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from onebit_files import write_atomically
 from paper_figures.algorithms import (
     DIGITS,
     LINE_UP,
@@ -122,7 +123,7 @@ def record(chosen: dict[str, dict[str, float]], path: Path = TUNED_FILE) -> list
                 changed.append(f"{problem}, {label}: {lr:g}, was {old}")
         merged = known[problem] | best
         known[problem] = {label: merged[label] for label in labels_of(ALGORITHMS) if label in merged}
-    path.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_atomically(path, json.dumps(known, indent=1, ensure_ascii=False) + "\n")
     return changed
 
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import sympy as sp
 from sympy.core.relational import Relational
 
+from onebit_files import error_line
 from theory import form, kinds
 from theory.definedness import is_nonnegative, is_zero, parametrised, positive, undefined
 from theory.form import unknown_parts
@@ -129,7 +130,7 @@ class _Chain:
             self.lines = theorem.chain() if theorem.chain is not None else ()
             self.malformed = list(kinds.wrong(self.lines, tuple[Line, ...], "chain()"))
         except Exception as error:  # it is the author's code
-            self.malformed = [f"its chain() ends with {type(error).__name__}: {' '.join(str(error).split())}"]
+            self.malformed = [f"its chain() ends with {error_line(error)}"]
         self.hypotheses = {item.name: item.formula for item in theorem.hypotheses}
 
     def faults(self) -> Iterator[str]:

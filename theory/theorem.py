@@ -27,6 +27,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.relational import Relational
 
+from onebit_files import error_line
 from theory import kinds
 from theory.formula import Expression, Formula, free_symbols
 from theory.notation import NOTATION, Row, implied_domain
@@ -228,7 +229,7 @@ def run_example(theorem: Theorem) -> Example | None:
     try:
         example = theorem.example() if theorem.example is not None else None
     except Exception as error:  # it is the author's code
-        raise ValueError(f"example() ends with {type(error).__name__}: {' '.join(str(error).split())}") from error
+        raise ValueError(f"example() ends with {error_line(error)}") from error
     if reason := next(kinds.wrong(example, Example | None, "example()"), ""):
         raise ValueError(reason)
     return example
@@ -247,7 +248,7 @@ def run_checks(theorem: Theorem) -> tuple[tuple[str, ...], tuple[str, ...]]:
         except CheckSkipped as reason:
             skipped.append(f"{name}: {reason}")
         except Exception as error:
-            failed.append(f"{name} (it raises {type(error).__name__}: {' '.join(str(error).split())})")
+            failed.append(f"{name} (it raises {error_line(error)})")
     return tuple(failed), tuple(skipped)
 
 

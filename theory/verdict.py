@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+from onebit_files import error_line
 from theory import form, kernel, kernel_record
 from theory.arithmetic import Intervals, Rounded, rounded, settled
 from theory.chain import faults
@@ -73,9 +74,7 @@ def judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str,
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # one broken theorem must not hide the others, nor end the command
-        verdict = Verdict(
-            theorem, (), (f"it can't be checked: {type(error).__name__}: {' '.join(str(error).split())}",)
-        )
+        verdict = Verdict(theorem, (), (f"it can't be checked: {error_line(error)}",))
     return replace(verdict, seconds=perf_counter() - start)
 
 
@@ -141,12 +140,8 @@ def _example_faults(theorem: Theorem) -> list[str]:
     except IndexError:
         return ["the example can't be evaluated: its arrays are too short"]
     except Exception as reason:
-        told = (
-            f"{reason}"
-            if isinstance(reason, (ValueError, ArithmeticError))
-            else f"{type(reason).__name__}: {reason}".rstrip(": ")
-        )
-        return [f"the example can't be evaluated: {told}"]
+        plain = isinstance(reason, (ValueError, ArithmeticError))
+        return [f"the example can't be evaluated: {reason if plain else error_line(reason)}"]
     return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])
 
 

@@ -57,8 +57,8 @@ def _letters() -> dict[str, frozenset[sp.Expr]]:
     result = {word: frozenset({sp.Integer(n)}) for word, n in whole.items() if word != "one"}
     result |= {word: frozenset({sp.Integer(n), sp.Rational(1, n)}) for word, n in shares.items() if n > 2}
     result |= dict.fromkeys(("order of magnitude", "orders of magnitude"), frozenset({sp.Integer(10)}))
-    shares = {"half": 2, "halve": 2, "quarter": 4, "percent": 100, "per cent": 100}
-    return result | {word: frozenset({sp.Rational(1, n)}) for word, n in shares.items()}
+    below_one = {"half": 2, "halve": 2, "quarter": 4, "percent": 100, "per cent": 100}
+    return result | {word: frozenset({sp.Rational(1, n)}) for word, n in below_one.items()}
 
 
 LETTERS = _letters()

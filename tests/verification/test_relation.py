@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from search_support import transitions
 
 import reference
 from verification.mutants.base_collective import BaseCollective
@@ -18,7 +19,6 @@ from verification.relation.collective import collective_round
 from verification.relation.compression import CLAUSES
 from verification.relation.movement import Known, moved
 from verification.relation.step import CLAUSES as STEP_CLAUSES
-from verification.relation.step import StepRelation
 from verification.relation.transition import same_bits
 from verification.search.cases import OptimizerCase
 from verification.search.clauses import CLAUSES as TABLE
@@ -80,19 +80,9 @@ def test_nan_is_found_by_every_clause_that_reads_it():
     assert {"conservation", "one_bit"} <= found <= set(CLAUSES)
 
 
-def transitions(**changes):
-    rng = np.random.default_rng(3)
-    grads_TND = rng.standard_normal((5, 2, 12)).astype(np.float32) + np.float32(0.5)
-    hyper = replace(Hyper(freeze_step=2, weight_decay=0.1, variance_floor=0.5), **changes)
-    driver = Driver(BaseOptimizer)
-    case = OptimizerCase(np.ones(12, np.float32), grads_TND, 2, hyper, ("step",) * 5)
-    moves = follow(driver, case, {"snapshots"})
-    return [StepRelation(move.before, move.grads_ND, move.after, hyper, driver.traits) for move in moves]
-
-
 @pytest.mark.parametrize("bias_correction", [False, True])
 def test_every_array_of_a_snapshot_is_watched(bias_correction):
-    for relation in transitions(bias_correction=bias_correction):
+    for relation in transitions(dim=12, bias_correction=bias_correction):
         assert relation.findings() == []
         for name in ("params_ND", "momentum_D", "variance_D", "worker_errors_ND", "server_error_D"):
             array = getattr(relation.after, name).copy()
@@ -103,7 +93,7 @@ def test_every_array_of_a_snapshot_is_watched(bias_correction):
 
 
 def test_every_clause_of_the_relations_is_in_the_table():
-    relation = transitions()[-1]
+    relation = transitions(dim=12)[-1]
     assert set(CLAUSES) < set(STEP_CLAUSES)
     assert all(callable(getattr(relation.round if name in CLAUSES else relation, name)) for name in STEP_CLAUSES)
     assert {f"optimizer.{name}" for name in STEP_CLAUSES} < {clause.id for clause in TABLE}
@@ -149,7 +139,7 @@ def test_a_wrong_scale_alone_is_no_other_crime(name, level):
 
 def test_a_step_that_may_overflow_is_not_judged():
     """Received numbers that are too large for P m-bar are a consequence; those below are judged as ever."""
-    relation = transitions()[-1]
+    relation = transitions(dim=12)[-1]
     for size, clauses in ((3e38, set()), (1e25, {"apply"})):
         m_D = np.sign(relation.after.momentum_D) * np.float32(size)
         after = replace(relation.after, momentum_D=m_D, params_ND=relation.after.params_ND * np.float32(np.inf))

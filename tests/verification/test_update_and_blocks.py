@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from search_support import transitions
 
 from verification.adapters.reference import ReferenceCollectiveBlocks, ReferenceOptimizer
 from verification.independent.optimizers import BlocksAlone, Published, to_bfloat16
@@ -16,7 +17,6 @@ from verification.protocol import EXTENSIONS, Hyper, PublishedHyper, Traits
 from verification.relation.parts import Parts
 from verification.relation.preconditioner import Preconditioner, update_step_tolerance
 from verification.relation.step import StepRelation
-from verification.search.cases import OptimizerCase
 from verification.search.driver import Driver
 from verification.search.dyadic import exact_run
 from verification.search.optimizer_cases import exact_case
@@ -128,16 +128,6 @@ FAMILY = [
     {"frozen_dtype": "bfloat16"},
     {"compress": "update", "scale_block": 16, "frozen_dtype": "bfloat16", "bias_correction": True},
 ]
-
-
-def transitions(under_test=BaseOptimizer, **changes):
-    rng = np.random.default_rng(3)
-    grads_TND = rng.standard_normal((5, 2, 41)).astype(np.float32) + np.float32(0.5)
-    hyper = replace(Hyper(freeze_step=2, weight_decay=0.1, variance_floor=0.5), **changes)
-    driver = Driver(under_test)
-    case = OptimizerCase(np.ones(41, np.float32), grads_TND, 2, hyper, ("step",) * 5)
-    moves = follow(driver, case, {"snapshots"})
-    return [StepRelation(move.before, move.grads_ND, move.after, hyper, driver.traits) for move in moves]
 
 
 @pytest.mark.parametrize("changes", FAMILY, ids=str)

@@ -102,11 +102,6 @@ def all_bugs() -> tuple[Bug, ...]:
     return collected()[0]
 
 
-def families() -> list[str]:
-    """The names of the files of faults."""
-    return sorted({bug.family for bug in all_bugs()})
-
-
 def named(names: Collection[str]) -> tuple[Bug, ...]:
     """The bugs of these names: a class, a family (the name of its file), or family.Class.
 
@@ -119,11 +114,9 @@ def named(names: Collection[str]) -> tuple[Bug, ...]:
         if not found:
             known = dict.fromkeys(part for bug in all_bugs() for part in (bug.family, bug.id.partition(".")[2]))
             like = get_close_matches(name, known, 5)
-            there = f"did you mean {', '.join(like)}?" if like else "the families are " + ", ".join(families())
-            sentences = (
-                f"there is no fault or family {name!r}; {there}",
-                *map(str, collected()[1]),
-            )
+            families = ", ".join(sorted({bug.family for bug in all_bugs()}))
+            there = f"did you mean {', '.join(like)}?" if like else f"the families are {families}"
+            sentences = (f"there is no fault or family {name!r}; {there}", *map(str, collected()[1]))
             raise ValueError(". ".join(sentences))
         wanted |= found
     return tuple(wanted.values())
