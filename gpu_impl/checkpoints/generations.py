@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 logger = logging.getLogger("onebit")
 
@@ -74,13 +74,35 @@ def is_there(path: Path) -> bool:
     return True
 
 
+def check_folder(call: str, folder: Any) -> None:
+    """Whether ``folder``, an argument of ``call``, can be a folder, there already or not.
+
+    Raises:
+        ValueError: it is no path, or one that the system can't have.
+        NotADirectoryError: it is a file, or would lie in one.
+    """
+    if not isinstance(folder, (str, os.PathLike)) or not isinstance(name := os.fspath(folder), str) or not name:
+        raise ValueError(f"{call}: folder must be a path, got {folder!r}; '.' is this folder")
+    try:
+        encoded = os.fsencode(name)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise ValueError(f"{call}: folder must be a path, and nothing can be called {name!r}")
+    for path in (Path(name), *Path(name).parents):
+        if is_there(path) and not path.is_dir():
+            raise NotADirectoryError(f"{path} is a file: checkpoints are kept in a folder, give the name of one")
+
+
 def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
     """The newest checkpoint in ``folder``, or ``folder`` itself if it is one; None if there is none.
 
     Raises:
-        ValueError: the folder holds checkpoints of several runs, so that nobody can know which is meant.
-        OSError: it can't be read.
+        ValueError: the folder holds checkpoints of several runs, so that nobody can know which is meant; or it is no
+            path.
+        OSError: it can't be read, or is a file.
     """
+    check_folder("latest_checkpoint(folder)", folder)
     folder = Path(folder)
     if is_there(folder / MANIFEST):
         return folder

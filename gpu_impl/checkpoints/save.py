@@ -21,7 +21,7 @@ from torch.distributed.checkpoint import state_dict_saver
 from torch.distributed.tensor import DTensor
 
 from gpu_impl.checkpoints.full_disk import told_if_full
-from gpu_impl.checkpoints.generations import WRITER, NewGeneration, prepare
+from gpu_impl.checkpoints.generations import WRITER, NewGeneration, check_folder, prepare
 from gpu_impl.checkpoints.reader import Reader, extra_name, packed, plain_errors, sum_key, write_manifest, write_synced
 from gpu_impl.checkpoints.receipts import Receipt, read_back, receipts_of
 from gpu_impl.checkpoints.together import Together
@@ -183,9 +183,9 @@ def check_arguments(call: str, folder: Any, optimizer: Any, model: Any) -> None:
 
     Raises:
         ValueError: they are not.
+        OSError: the folder is a file, or can't be looked at.
     """
-    if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
-        raise ValueError(f"{call}(folder, optimizer, model): folder must be a path, got {folder!r}; '.' is this folder")
+    check_folder(f"{call}(folder, optimizer, model)", folder)
     if not isinstance(optimizer, OneBitOptimizer):
         raise ValueError(f"{call}(folder, optimizer, model) takes a OneBitAdam, got {type(optimizer).__name__}")
     if model is not None and not isinstance(model, nn.Module):

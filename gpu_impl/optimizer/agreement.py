@@ -123,13 +123,14 @@ def _common_values(run: Run) -> list[Tensor]:
 def facts_of(run: Run) -> dict[str, Any]:
     """What the workers of a run must agree on, in the order in which it is told."""
     kernels = sorted({bucket.backend.name for _, bucket in run.pairs()})  # "auto" may find others elsewhere
-    facts: dict[str, Any] = {NUMBER: run.number, "the kernels": kernels, **vars(run.settings)}
+    facts: dict[str, Any] = {NUMBER: run.number, "the optimizer": run.names.optimizer, "the kernels": kernels}
+    facts |= vars(run.settings)
     facts["the number of workers of a node"] = run.collectives.n_workers // run.collectives.size
     joined = {id(param) for content in run.contents for param in content.params}
     facts["the number of parameter groups"] = len(run.groups)
     for k, group in enumerate(run.groups):
         where = f" of group {k}" if len(run.groups) > 1 else ""
-        facts[f"lr{where}"] = float(group["lr"]) if isinstance(group["lr"], Tensor) else group["lr"]
+        facts[f"lr{where}"] = group["lr"].item() if isinstance(group["lr"], Tensor) else group["lr"]
         facts[f"betas{where}"] = tuple(group["betas"])
         for name in ("eps", "weight_decay"):
             facts[name + where] = group[name]

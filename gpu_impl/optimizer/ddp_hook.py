@@ -26,7 +26,7 @@ from torch.distributed.algorithms.join import JoinHook
 from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_impl.optimizer.agreement import agree, facts_of
+from gpu_impl.optimizer.agreement import agree, facts_of, meet
 from gpu_impl.optimizer.ddp import PREPARED
 from gpu_impl.optimizer.ddp_inbox import Inbox
 from gpu_impl.optimizer.numbers import Decision
@@ -128,6 +128,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
         )
         self._prepare()
         if not self._agreed:
+            meet(run, "backward() of HookedOneBitAdam")
             agree(run.collectives, facts_of(run))
             self._agreed = True
         if [inbox.parcel for inbox in self._all_inboxes] != run.parcels:

@@ -62,3 +62,8 @@ ZERO_ONE_ADAM = Names(
 )
 
 ALGORITHMS = (ONE_BIT_ADAM, ONE_BIT_LAMB, ZERO_ONE_ADAM)
+
+
+def names_of(format_: str) -> Names:
+    """The names in a state of this format, which is one of ours."""
+    return next(names for names in ALGORITHMS if format_ in (names.format, *names.earlier))

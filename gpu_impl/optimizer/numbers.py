@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gpu_impl.optimizer.agreement import ASKS, STEP, agree, facts_of, same_occasion
 from gpu_impl.optimizer.run import PARAMS, Run
-from gpu_impl.optimizer.settings import check_values
+from gpu_impl.optimizer.settings import check_one, check_values
 
 BITS = 52
 """Bits that a float64 holds as an integer, with one to spare."""
@@ -152,7 +152,8 @@ def _values_of(run: Run) -> list[Any]:
             lr, betas, eps, weight_decay = map(group.__getitem__, VALUES)
         except KeyError as error:
             raise ValueError(f"a parameter group has no {error.args[0]} any more: put it back") from None
-        values.append(float(lr) if isinstance(lr, Tensor) and lr.device.type == "cpu" else lr)
+        check_one("lr", lr)
+        values.append(lr.item() if isinstance(lr, Tensor) and lr.device.type == "cpu" else lr)
         values += [tuple(betas) if isinstance(betas, list) else betas, eps, weight_decay]
     return values
 

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpu_impl.optimizer.names import OF
+from gpu_impl.optimizer.names import OF, names_of
 from gpu_impl.optimizer.state import IGNORED, SERVER, SERVER_ALL, WORKER, ParamState, of_workers
+from gpu_impl.optimizer.state_values import is_number
 
 
 def resized(
@@ -20,8 +21,34 @@ def resized(
     has_all = all(f"{WORKER}{old}" in state for state in states.values() for old in range(n_old))
     if n_old == n_workers or not has_all:
         return groups, states
+    check_parts(groups[0]["onebit"], [states] * n_old)
     merged = {number: state_for(merged_state([state] * n_old), rank) for number, state in states.items()}
     return of_workers(groups, n_workers, [rank]), merged
+
+
+def check_parts(facts: Mapping[str, Any], states_of_ranks: Sequence[Any]) -> None:
+    """Whether the states of all ranks, in order, have what is merged; what it holds is looked at when it is loaded.
+
+    Raises:
+        ValueError: one is damaged, or of other parameters than rank 0's.
+    """
+    names, first = names_of(facts["format"]), states_of_ranks[0]
+    for rank, states in enumerate(states_of_ranks):
+        if states.keys() != first.keys():
+            raise ValueError(f"the states of ranks 0 and {rank} are of other parameters")
+        own = [f"{name}{OF}{rank}" for name in names.own]
+        for number, state in states.items():
+            if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
+                raise ValueError(f"the state is damaged: what rank {rank} has of parameter {number} is no state")
+            shape = getattr(first[number].get(names.shared[0]), "shape", None)
+            server = SERVER_ALL if SERVER_ALL in first[number] else f"{SERVER}{rank}"
+            for name in (*names.shared, *own, server):
+                value = state.get(name)
+                if not isinstance(value, Tensor) or value.shape != shape:
+                    what = f"of shape {tuple(value.shape)}" if isinstance(value, Tensor) else "not there"
+                    raise ValueError(f"the state is damaged: {name} of parameter {number} on rank {rank} is {what}")
+            if not is_number(ignored := state.get(f"{IGNORED}{rank}")):
+                raise ValueError(f"the state is damaged: {IGNORED}{rank} of parameter {number} is {ignored!r}")
 
 
 def merged_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

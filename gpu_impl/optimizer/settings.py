@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,11 +102,29 @@ def check_surroundings(backend: Any, process_group: Any, node_group: Any = None)
         )
 
 
+_FAST = "a step is one pass over flat buffers already"
 NOT_OURS = {
-    "amsgrad": False, "maximize": False, "foreach": False, "fused": False, "capturable": False, "differentiable": False,
-    "decoupled_weight_decay": True,
-}  # fmt: skip
-"""What torch's Adam and AdamW know besides, with the value that asks for nothing more than these optimizers do."""
+    "amsgrad": (False, "the algorithm has no running maximum of the variance"),
+    "maximize": (False, "to maximize, call backward() on the negative loss"),
+    "foreach": (False, _FAST),
+    "fused": (False, _FAST),
+    "capturable": (False, "a step can't be captured in a CUDA graph"),
+    "differentiable": (False, "a step can't be differentiated through"),
+    "decoupled_weight_decay": (True, "the decay stays out of the momentum, as in AdamW"),
+}
+"""What torch's Adam and AdamW know besides: the value that asks for nothing more than these optimizers do, and why they
+have no other."""
+
+
+def refuse_adams(optimizer: str, keywords: Iterable[str]) -> None:
+    """Look for arguments that torch's Adam has and ours have not.
+
+    Raises:
+        TypeError: there is one.
+    """
+    for name in keywords:
+        if name in NOT_OURS:
+            raise TypeError(f"{optimizer} has no {name}; leave it out: {NOT_OURS[name][1]}")
 
 
 def unread(settings: Settings) -> frozenset[str]:
@@ -126,8 +144,11 @@ def refuse_settings(number: int, group: Mapping[str, Any], settings: Settings, o
                 f"{name} holds for all parameter groups: take it out of group {number} and give it to the optimizer, "
                 f"as in {optimizer}(groups, {name}={group[name]!r})"
             )
-        if group[name] not in (None, NOT_OURS[name]):
-            raise ValueError(f"{optimizer} has no {name}: take {name}={group[name]!r} out of parameter group {number}")
+        harmless, why = NOT_OURS[name]
+        if group[name] not in (None, harmless):
+            raise ValueError(
+                f"{optimizer} has no {name}: take {name}={group[name]!r} out of parameter group {number}; {why}"
+            )
 
 
 def check_group(group: Mapping[str, Any]) -> None:
@@ -164,9 +185,8 @@ def check_values(group: Mapping[str, Any]) -> None:
         ValueError: a value is not allowed.
     """
     lr = group["lr"]
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError(f"lr must be a number or a tensor of one element, got shape {tuple(lr.shape)}")
-    check_number("lr", float(lr) if isinstance(lr, Tensor) else lr)
+    check_one("lr", lr)
+    check_number("lr", lr.item() if isinstance(lr, Tensor) else lr)
     if not isinstance(group["betas"], tuple | list) or len(group["betas"]) != 2:
         raise ValueError(f"betas must be two numbers, got {group['betas']!r}")
     for name, beta in zip(("beta1", "beta2"), group["betas"], strict=True):
@@ -176,6 +196,14 @@ def check_values(group: Mapping[str, Any]) -> None:
     check_number("weight_decay", group["weight_decay"])
     if not isinstance(group.get("non_freeze", False), bool):
         raise ValueError(f"non_freeze must be True or False, got {group['non_freeze']!r}")
+
+
+def check_one(name: str, value: Any) -> None:
+    """Raise ValueError if it is a tensor, unless it is one of one element. Nobody waits for a device."""
+    if isinstance(value, Tensor) and (value.numel() != 1 or value.is_meta):
+        raise ValueError(
+            f"{name} must be a number or a tensor of one element, got shape {tuple(value.shape)} on {value.device}"
+        )
 
 
 def check_number(name: str, value: Any, *, strict: bool = False) -> None:

@@ -10,7 +10,7 @@ from torch.distributed.tensor import DTensor
 
 from gpu_impl.kernels.state import F32
 from gpu_impl.optimizer.flat_params import local, refuse_shared
-from gpu_impl.optimizer.names import ALGORITHMS
+from gpu_impl.optimizer.names import ALGORITHMS, names_of
 from gpu_impl.optimizer.run import Phase, Run
 from gpu_impl.optimizer.settings import check_group
 from gpu_impl.optimizer.state import (
@@ -82,7 +82,7 @@ def check_algorithm(run: Run, groups: list[Any]) -> None:
     """
     found = groups[0]["onebit"]["format"]
     if found not in (run.names.format, *run.names.earlier):
-        whose = next(names.optimizer for names in ALGORITHMS if found in (names.format, *names.earlier))
+        whose = names_of(found).optimizer
         raise ValueError(f"the state is one of {whose} and this is a {run.names.optimizer}: make a {whose}")
 
 

@@ -34,7 +34,7 @@ def check_counts(facts: Mapping[str, Any]) -> None:
             raise ValueError(f"the state is damaged: {name} is {facts[name]!r} after {steps} steps, phase {phase!r}")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether it is a number >= 0, or a tensor of one number."""
     return (isinstance(value, int) and value >= 0) or (isinstance(value, Tensor) and value.numel() == 1)
 
@@ -60,9 +60,11 @@ def check_state(number: int, state: Mapping[str, Any], steps: int) -> None:
     Raises:
         ValueError: it has no step, a negative variance or norm, or a number that is not finite.
     """
+    if not all(isinstance(name, str) for name in state):
+        raise ValueError(f"the state is damaged: parameter {number} has names that are no strings")
     step = state.get("step")
     for name, value in state.items():
-        if (name == "frozen" or name.startswith(f"ignored{OF}")) and not _is_number(value):
+        if (name == "frozen" or name.startswith(f"ignored{OF}")) and not is_number(value):
             raise ValueError(f"the state is damaged: {name} of parameter {number} is {str(value)[:80]!r}")
     if state.get("frozen") not in (0, 1) or not isinstance(step, Tensor) or step.numel() != 1:
         raise ValueError(f"the state is damaged: parameter {number} has no step, or does not say if it is frozen")

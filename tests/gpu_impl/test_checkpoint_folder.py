@@ -109,6 +109,36 @@ def test_what_is_no_model_and_no_optimizer_is_refused(tmp_path):
     assert len(checkpoints(tmp_path / "run")) == 1
 
 
+def calls_on(folder):
+    params = model()
+    optimizer = new(params)
+    for call in (save_checkpoint, load_checkpoint):
+        yield call.__name__, lambda call=call: call(folder, optimizer, params)
+    yield "latest_checkpoint", lambda: latest_checkpoint(folder)
+
+
+@pytest.mark.parametrize("nothing", ["a\0b", Path("a\0b"), "\ud800", b"bytes", 3, ""])
+def test_what_can_be_no_path_is_one_sentence(nothing):
+    """A null byte was Python's `embedded null byte`."""
+    for name, call in calls_on(nothing):
+        with pytest.raises(
+            ValueError, match=rf"^{name}\(.*\): folder must be a path, (and nothing can be called|got) "
+        ):
+            call()
+
+
+@pytest.mark.parametrize("below", ["", "run", "run/1"])
+def test_a_file_in_the_place_of_the_folder_is_named(below, tmp_path):
+    """Saving said "File exists"; loading below it, that there is no checkpoint."""
+    file = tmp_path / "model.pt"
+    file.write_text("mine")
+    for _, call in calls_on(file / below):
+        with pytest.raises(NotADirectoryError, match=f"^{file} is a file: checkpoints are kept in a folder"):
+            call()
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
+    assert file.read_text() == "mine"
+
+
 def load_what_is_deleted_meanwhile(folder, before):
     """Rank 1 finds the checkpoint, and the job that saves there deletes it before ``before``."""
     import gpu_impl.checkpoints.reader as module

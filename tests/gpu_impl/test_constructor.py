@@ -197,6 +197,49 @@ def test_what_only_adam_can_do_is_refused(kind):
     assert asked - set(ADAMS_OWN) - {"params", "onebit"} == {"lr", "betas", "eps", "weight_decay"}
 
 
+@pytest.mark.parametrize("kind", [OneBitAdam, OneBitLamb, ZeroOneAdam, HookedOneBitAdam])
+@pytest.mark.parametrize("name", ADAMS_OWN)
+def test_an_argument_of_adam_is_answered_with_what_to_do(kind, name):
+    """Python's words were `OneBitAdamArguments.__init__() got an unexpected keyword argument 'fused'`."""
+    for value in (True, False):
+        with pytest.raises(TypeError, match=rf"^{kind.__name__} has no {name}; leave it out: [^.;]+$"):
+            kind(model(), freeze_step=3, **{name: value})
+
+
+NO_RATES = {
+    "two": (torch.tensor([1e-3, 1e-2]), r"a number or a tensor of one element, got shape \(2,\) on cpu"),
+    "none": (torch.tensor([]), r"a number or a tensor of one element, got shape \(0,\) on cpu"),
+    "on meta": (torch.empty((), device="meta"), r"a number or a tensor of one element, got shape \(\) on meta"),
+    "truth": (torch.tensor(True), "a finite number >= 0, got True"),
+    "complex": (torch.tensor(1 + 1j), r"a finite number >= 0, got \(1\+1j\)"),
+    "negative": (torch.tensor(-1.0), "a finite number >= 0, got -1.0"),
+}
+
+
+@pytest.mark.parametrize("name", NO_RATES)
+@pytest.mark.parametrize("kind", [OneBitAdam, OneBitLamb, ZeroOneAdam, HookedOneBitAdam])
+def test_a_tensor_that_is_no_learning_rate(kind, name):
+    lr, says = NO_RATES[name]
+    with pytest.raises(ValueError, match=f"^lr must be {says}$"):
+        kind(model(), lr=lr, freeze_step=3)
+
+
+@pytest.mark.parametrize("name", NO_RATES)
+def test_nor_is_it_one_later(name):
+    """Two values were torch's `only one element tensors can be converted to Python scalars`."""
+    lr, says = NO_RATES[name]
+    params = model()
+    optimizer = new(params, lr=torch.tensor([1e-3]))
+    train(params, optimizer, [1], rank=0)
+    before = flat(params)
+    optimizer.param_groups[0]["lr"] = lr
+    with pytest.raises(ValueError, match=f"^lr must be {says}$"):
+        train(params, optimizer, [2], rank=0)
+    assert (flat(params) == before).all()
+    optimizer.param_groups[0]["lr"] = torch.tensor(1e-3)
+    train(params, optimizer, [2], rank=0)
+
+
 def shared(params):
     return torch.nn.ParameterList([*params[:4], torch.nn.Parameter(params[4].detach().clone().share_memory_())])
 

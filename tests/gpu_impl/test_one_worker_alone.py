@@ -9,7 +9,14 @@ from torch import distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_impl import gathered_state_dict, load_checkpoint, save_checkpoint
+from gpu_impl import (
+    HookedOneBitAdam,
+    OneBitAdam,
+    gathered_state_dict,
+    leave_gradients_local,
+    load_checkpoint,
+    save_checkpoint,
+)
 from gpu_impl.harness.worker_pool import WorkerPool
 
 
@@ -150,3 +157,26 @@ def test_a_process_group_that_was_destroyed_is_told():
                 assert "died" not in one
             assert "of step 8 failed" in said[0]
             assert "of save_checkpoint() without a model failed" in said[1], "step 7 had succeeded"
+
+
+def hooked_by_one():
+    net = nn.Linear(4, 2)
+    ddp = DistributedDataParallel(net)
+    if dist.get_rank() == 0:
+        optimizer = HookedOneBitAdam(net.parameters(), freeze_step=3)
+        optimizer.attach(ddp)
+    else:
+        optimizer = OneBitAdam(leave_gradients_local(ddp).parameters(), freeze_step=3)
+    try:
+        ddp(torch.ones(3, 4)).sum().backward()
+        optimizer.step()
+    except RuntimeError as error:
+        return str(error)
+    return "nothing"
+
+
+def test_the_hook_on_one_worker_only():
+    """It ended in SIGABRT, too."""
+    with WorkerPool(2) as workers:  # torch's DDP can't be used after an error in its backward pass
+        for said in workers.call(hooked_by_one):
+            assert said.startswith("rank 0 called backward() of HookedOneBitAdam and rank 1 called step(): all workers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import os
@@ -16,6 +17,7 @@ from optimizer_support import SHAPES, flat, full_state, gradients, model, new, p
 from torch import distributed as dist
 from torch import nn
 
+from gpu_impl import OneBitAdam, OneBitLamb, ZeroOneAdam
 from gpu_impl.harness.worker_pool import WorkerDiedError, WorkerPool
 from gpu_impl.optimizer import run as run_module
 
@@ -91,6 +93,25 @@ def test_workers_that_disagree_are_told(what, message, step):
     for said, at in pool(3).call(disagree, what):
         assert message in said
         assert at == step
+
+
+FAMILY = {"OneBitAdam": OneBitAdam, "OneBitLamb": OneBitLamb, "ZeroOneAdam": ZeroOneAdam}
+
+
+def step_with(kinds):
+    params = model()
+    try:
+        train(params, FAMILY[kinds[dist.get_rank()]](params, freeze_step=5), [1])
+    except RuntimeError as error:
+        return str(error)
+    return "nothing"
+
+
+@pytest.mark.parametrize("kinds", [*itertools.permutations(FAMILY, 2)], ids=" and ".join)
+def test_workers_with_different_optimizers_are_told_which(kinds):
+    """A setting that only one of them has was named."""
+    says = f"the workers must agree on the optimizer: rank 0 has '{kinds[0]}', rank 1 has '{kinds[1]}'"
+    assert pool(2).call(step_with, kinds) == [says, says]
 
 
 def die_on_the_way(at):
