@@ -90,7 +90,7 @@ def convert(source: Path, *, trust: bool = False, frozen: Collection[str] = ()) 
     try:
         return _converted(source, frozen, trust=trust)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise ValueError(f"{source} is not as DeepSpeed 0.19.6 writes it: {reason}") from None
 
 
@@ -107,6 +107,8 @@ def _converted(source: Path, frozen: Collection[str], *, trust: bool) -> dict[st
         raise ValueError(f"{source} has no optimizer state: with ZeRO it lies in other files, which had no 1-bit Adam")
     is_flat = "fp32_groups_flat" in optimizer
     inner = optimizer["optimizer_state_dict"] if is_flat else optimizer
+    if not isinstance(inner["state"], Mapping):
+        raise TypeError(f"its state is {type(inner['state']).__name__}")
     _check_kind(source, inner["state"].values())
     all_params = _params_of(saved["module"], set(saved.get("buffer_names") or ()))
     params = _without(all_params, frozen)
@@ -154,6 +156,8 @@ def _params_of(module: Mapping[str, Any], buffers: Collection[str]) -> dict[str,
     found: dict[Any, tuple[str, Tensor]] = {}
     for name, value in module.items():
         if isinstance(value, Tensor) and name not in buffers:
+            if value.layout is not torch.strided:
+                raise TypeError(f"{name} has layout {value.layout}")
             place = (value.data_ptr(), value.shape, value.stride()) if value.numel() else name
             found.setdefault(place, (name, value))
     return dict(found.values())
@@ -173,7 +177,7 @@ def _file_of(source: Path) -> Path:
     if source.is_file():
         return source
     if (source / LATEST).is_file():
-        source = source / (source / LATEST).read_text(encoding="utf-8").strip()
+        source = source / (source / LATEST).read_text(encoding="utf-8", errors="replace").strip()
     if (source / MODEL_STATES).is_file():
         return source / MODEL_STATES
     raise ValueError(f"there is no {MODEL_STATES} in {source}")
@@ -185,7 +189,7 @@ def _load(file: Path, *, trust: bool) -> Any:
     with file.open("rb") as opened:
         head = opened.read(16)
     begins_as_zip = head.startswith(b"PK")
-    if begins_as_zip and not zipfile.is_zipfile(file):
+    if begins_as_zip and not _has_end(file):
         raise ValueError(f"{file} has no end: was the disk full, or the job killed, when it was saved or copied?")
     try:
         return torch.load(file, weights_only=not trust, map_location="cpu")
@@ -196,6 +200,14 @@ def _load(file: Path, *, trust: bool) -> Any:
         if not trust and isinstance(error, pickle.UnpicklingError) and (begins_as_zip or MAGIC in head):
             reason = "it holds more than tensors and plain values; if you trust who made it, say --trust"
         raise ValueError(f"{file} can't be read: {reason}") from None
+
+
+def _has_end(file: Path) -> bool:
+    """Whether a zip file ends as one."""
+    try:
+        return zipfile.is_zipfile(file)
+    except zipfile.BadZipFile:  # of an end whose numbers are impossible
+        return False
 
 
 HINT = "if some need no gradient, name them, or their modules, by --frozen"

@@ -13,6 +13,7 @@ from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.names import ONE_BIT_ADAM
 from gpu_impl.optimizer.run import Phase
+from gpu_impl.optimizer.settings import in_short
 from gpu_impl.optimizer.state import ERRORS, IGNORED, SERVER, WORKER, all_params
 from gpu_impl.optimizer.state_fits import check_names
 
@@ -90,6 +91,10 @@ def _parts_of(state_dict: Any) -> tuple[list[Any], Mapping[Any, Any]]:
     return groups, states
 
 
+MOST_STEPS = 2**53
+"""A float64 counts no further."""
+
+
 def check_adam(number: int, state: Any) -> int:
     """Whether this is Adam's state of a parameter; its steps.
 
@@ -98,12 +103,15 @@ def check_adam(number: int, state: Any) -> int:
     """
     if not isinstance(state, Mapping) or not {"step", "exp_avg", "exp_avg_sq"} <= set(state):
         raise ValueError(f"this is not a state of Adam: parameter {number} has no step, exp_avg and exp_avg_sq")
-    steps = float(state["step"])
-    if not steps.is_integer() or steps < 1:
-        raise ValueError(f"the state is damaged: parameter {number} has taken {steps:g} steps")
+    step = state["step"]
+    steps = step.item() if isinstance(step, Tensor) and step.numel() == 1 and step.layout is torch.strided else step
+    if not isinstance(steps, int | float) or not 1 <= steps <= MOST_STEPS or steps != int(steps):
+        raise ValueError(f"the state is damaged: parameter {number} has taken {in_short(steps)} steps")
     for name in ("exp_avg", "exp_avg_sq"):
         value = state[name]
-        if not isinstance(value, Tensor) or not bool(torch.isfinite(local(value)).all()):
+        if not isinstance(value, Tensor) or value.layout is not torch.strided or not value.is_floating_point():
+            raise ValueError(f"the state is damaged: {name} of parameter {number} is no tensor of floats")
+        if not bool(torch.isfinite(local(value)).all()):
             raise ValueError(f"the state is damaged: {name} of parameter {number} is not finite")
     if bool((local(state["exp_avg_sq"]) < 0).any()):
         raise ValueError(f"the state is damaged: exp_avg_sq of parameter {number} is below 0")

@@ -212,16 +212,21 @@ def check_number(name: str, value: Any, *, strict: bool = False) -> None:
     is_number = is_number and (isinstance(value, int) or math.isfinite(value))  # an int may be too large for a float
     least = "> 0" if strict else ">= 0"
     if not is_number or value < 0 or (strict and value == 0):
-        raise ValueError(f"{name} must be a finite number {least}, got {value!r}{_hint(value)}")
+        raise ValueError(f"{name} must be a finite number {least}, got {in_short(value)}{_hint(value)}")
     if value > LARGEST or 0 < value < SMALLEST:
-        raise ValueError(f"{name} must be a number that float32 can hold, got {value!r}")
+        raise ValueError(f"{name} must be a number that float32 can hold, got {in_short(value)}")
 
 
 def check_integer(name: str, value: Any, minimum: int, extra: str = "") -> None:
     """Raise ValueError unless it is an integer >= ``minimum``."""
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         wanted = f"an integer >= {minimum}{extra}"
-        raise ValueError(f"{name} must be {wanted}, got {value!r}{_hint(value)}")
+        raise ValueError(f"{name} must be {wanted}, got {in_short(value)}{_hint(value)}")
+
+
+def in_short(value: Any) -> str:
+    """What was given in its place, in one line: a tensor's ``repr`` has many."""
+    return " ".join(repr(value).split())[:80]
 
 
 def _hint(value: Any) -> str:

@@ -118,6 +118,24 @@ def test_whatever_is_missing_in_a_checkpoint_is_one_sentence(path, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+JUNK = (None, -1, "x", [], {}, 10**400, torch.zeros(2, dtype=torch.complex64), torch.zeros(3).to_sparse())
+
+
+@pytest.mark.parametrize("path", [*DAMAGED, ("optimizer", "param_groups", 0, "betas"), ("module",), ("optimizer",)])
+def test_whatever_stands_in_the_place_of_something_is_one_sentence(path, tmp_path):
+    """Numbers that no float holds, complex and sparse tensors were tracebacks."""
+    deepspeed_checkpoint(tmp_path, torch.float32)
+    file = tmp_path / "global_step30" / "mp_rank_00_model_states.pt"
+    for junk in JUNK:
+        saved = place = torch.load(file, weights_only=True)
+        for name in path[:-1]:
+            place = place[name]
+        place[path[-1]] = junk
+        torch.save(saved, tmp_path / "file.pt")
+        with pytest.raises(ValueError, match=r"\A.+\Z"):  # a dot is no end of a line
+            convert(tmp_path / "file.pt")
+
+
 # --- what is one part, another optimizer's, or empty ---
 
 

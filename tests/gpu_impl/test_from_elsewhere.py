@@ -137,6 +137,18 @@ def half_a_step(states):
     states[0]["step"] = torch.tensor(1.5)
 
 
+def complex_v(states):
+    states[0]["exp_avg_sq"] = states[0]["exp_avg_sq"].to(torch.complex64)
+
+
+def sparse_m(states):
+    states[0]["exp_avg"] = states[0]["exp_avg"].to_sparse()
+
+
+def endless_steps(states):
+    states[0]["step"] = 10**400
+
+
 def no_variance(states):
     del states[0]["exp_avg_sq"]
 
@@ -147,6 +159,9 @@ DAMAGES = {
     missing: "nothing for parameter 4: Adam has never had a gradient for it",
     other_steps: "parameter 3 has taken 7 steps and those before it 2",
     half_a_step: r"parameter 0 has taken 1\.5 steps",
+    complex_v: "exp_avg_sq of parameter 0 is no tensor of floats",
+    sparse_m: "exp_avg of parameter 0 is no tensor of floats",
+    endless_steps: "parameter 0 has taken 10{79} steps",
     no_variance: "parameter 0 has no step, exp_avg and exp_avg_sq",
 }
 
