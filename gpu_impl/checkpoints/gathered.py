@@ -20,14 +20,26 @@ def gathered_state_dict(optimizer: OneBitOptimizer) -> dict[str, Any]:
     parameter, in rank 0's memory; :func:`gpu_impl.save_checkpoint` does not.
 
     Raises:
-        ValueError: parameters are sharded, so that rank 0 can't hold what belongs to other shards.
+        ValueError: parameters are sharded, so that rank 0 can't hold what belongs to other shards; or this is no
+            optimizer of ours.
     """
+    _check_ours("gathered_state_dict", optimizer)
     return _gather(optimizer, optimizer.state_dict())
 
 
 def gather_on_save(optimizer: OneBitOptimizer) -> None:
-    """From now on every ``state_dict()`` is a gathered one, so that all workers must call it together."""
+    """From now on every ``state_dict()`` is a gathered one, so that all workers must call it together.
+
+    Raises:
+        ValueError: this is no optimizer of ours.
+    """
+    _check_ours("gather_on_save", optimizer)
     optimizer.register_state_dict_post_hook(_gather)
+
+
+def _check_ours(call: str, optimizer: Any) -> None:
+    if not isinstance(optimizer, OneBitOptimizer):
+        raise ValueError(f"{call}(optimizer) takes a OneBitAdam, got {type(optimizer).__name__}")
 
 
 def _gather(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from gpu_impl.optimizer.param_states import ParamStates
 from gpu_impl.optimizer.replaced import refuse_replaced, replaced_so_far
 from gpu_impl.optimizer.resize import resized
 from gpu_impl.optimizer.run import Phase, Run
-from gpu_impl.optimizer.settings import Settings, check_group, check_surroundings, refuse_adams, refuse_settings
+from gpu_impl.optimizer.settings import Settings, check_group, check_surroundings, refuse_settings
 from gpu_impl.optimizer.sharding import shard_groups
 from gpu_impl.optimizer.shared_memory import check_memory
 from gpu_impl.optimizer.state import ParamState, all_params, facts_for, unpack
@@ -53,11 +53,6 @@ class OneBitOptimizer(Optimizer, Joinable):
 
     bucket: ClassVar[type[Bucket]] = Bucket
     """What is done with a flat buffer of parameters: the algorithm."""
-
-    def __new__(cls, *_: Any, **keywords: Any) -> Self:
-        """Before Python says no more of a keyword than that it did not expect it."""
-        refuse_adams(cls.__name__, keywords)
-        return super().__new__(cls)
 
     def __init__(
         self,

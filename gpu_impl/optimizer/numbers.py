@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gpu_impl.optimizer.agreement import ASKS, STEP, agree, facts_of, same_occasion
 from gpu_impl.optimizer.run import PARAMS, Run
-from gpu_impl.optimizer.settings import check_one, check_values
+from gpu_impl.optimizer.settings import check_values
 
 BITS = 52
 """Bits that a float64 holds as an integer, with one to spare."""
@@ -61,7 +61,7 @@ class Numbers:
             ValueError: a value is not allowed; nothing has been written.
         """
         values = _values_of(run)
-        if values == self._values:
+        if _are_same(values, self._values):
             return
         for group in run.groups:
             check_values(group)
@@ -73,11 +73,12 @@ class Numbers:
     def first_change(self, run: Run) -> str:
         """What has changed since :meth:`check_values`, as "lr of group 0"; "" if nothing has."""
         values = _values_of(run)
-        if values == self._values:
+        if _are_same(values, self._values):
             return ""
         if values[:BEFORE] != self._values[:BEFORE]:
             return "the set of parameters"
-        k = next(k for k in range(BEFORE, len(values)) if values[k : k + 1] != self._values[k : k + 1]) - BEFORE
+        k = next(k for k in range(BEFORE, len(values)) if not _are_same(values[k : k + 1], self._values[k : k + 1]))
+        k -= BEFORE
         return f"{VALUES[k % len(VALUES)]} of group {k // len(VALUES)}"
 
     def decide(
@@ -152,10 +153,17 @@ def _values_of(run: Run) -> list[Any]:
             lr, betas, eps, weight_decay = map(group.__getitem__, VALUES)
         except KeyError as error:
             raise ValueError(f"a parameter group has no {error.args[0]} any more: put it back") from None
-        check_one("lr", lr)
-        values.append(lr.item() if isinstance(lr, Tensor) and lr.device.type == "cpu" else lr)
+        is_here = isinstance(lr, Tensor) and lr.device.type == "cpu" and lr.numel() == 1
+        values.append(lr.item() if is_here else lr)
         values += [tuple(betas) if isinstance(betas, list) else betas, eps, weight_decay]
     return values
+
+
+def _are_same(values: list[Any], before: list[Any]) -> bool:
+    try:
+        return values == before
+    except (RuntimeError, ValueError):  # a tensor or an array of several numbers, where one should be
+        return False
 
 
 def _factor(run: Run, squares: list[float]) -> float:

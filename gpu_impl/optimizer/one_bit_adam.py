@@ -5,13 +5,15 @@ Tang et al. 2021 (arXiv 2102.02888), with the conventions of docs/algorithm.md. 
 
 from __future__ import annotations
 
+from typing import Never
+
 from torch import Tensor
 from torch import distributed as dist
 from torch.optim.optimizer import ParamsT
 
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.numbers import Decision
-from gpu_impl.optimizer.settings import DEFAULT_BUCKET_ELEMENTS, DEFAULT_VARIANCE_FLOOR, Settings
+from gpu_impl.optimizer.settings import DEFAULT_BUCKET_ELEMENTS, DEFAULT_VARIANCE_FLOOR, Settings, refuse_more
 from gpu_impl.optimizer.stepping import SteppingOptimizer
 from gpu_impl.optimizer.steps import take_step
 
@@ -74,7 +76,9 @@ class OneBitAdamArguments(OneBitOptimizer):
         compress: str = "momentum",
         scale_block: int | None = None,
         frozen_dtype: str = "float32",
+        **more: Never,
     ) -> None:
+        refuse_more(self, more)
         settings = Settings(
             freeze_step,
             scale,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Never
 
 import torch
 from torch import Tensor
@@ -39,6 +39,7 @@ from gpu_impl.optimizer.settings import (
     DEFAULT_VARIANCE_FLOOR,
     Settings,
     check_number,
+    refuse_more,
 )
 from gpu_impl.optimizer.stepping import SteppingOptimizer
 from gpu_impl.optimizer.steps import averaged, count_step, exchanged, factor_of, leave_out, places_of, set_scalars
@@ -115,7 +116,9 @@ class OneBitLamb(SteppingOptimizer):
         min_ratio: float = 0.5,
         max_ratio: float = 4.0,
         ratio_change: float = 0.1,
+        **more: Never,
     ) -> None:
+        refuse_more(self, more)
         settings = LambSettings(
             freeze_step,
             scale,

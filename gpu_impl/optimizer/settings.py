@@ -116,15 +116,15 @@ NOT_OURS = {
 have no other."""
 
 
-def refuse_adams(optimizer: str, keywords: Iterable[str]) -> None:
-    """Look for arguments that torch's Adam has and ours have not.
+def refuse_more(optimizer: object, names: Iterable[str]) -> None:
+    """Say of an argument that a constructor does not have what to do, where torch's Adam has it.
 
     Raises:
         TypeError: there is one.
     """
-    for name in keywords:
-        if name in NOT_OURS:
-            raise TypeError(f"{optimizer} has no {name}; leave it out: {NOT_OURS[name][1]}")
+    for name in names:
+        advice = f"; leave it out: {NOT_OURS[name][1]}" if name in NOT_OURS else ": it is no argument"
+        raise TypeError(f"{type(optimizer).__name__} has no {name}{advice}")
 
 
 def unread(settings: Settings) -> frozenset[str]:
@@ -185,10 +185,11 @@ def check_values(group: Mapping[str, Any]) -> None:
         ValueError: a value is not allowed.
     """
     lr = group["lr"]
-    check_one("lr", lr)
+    if isinstance(lr, Tensor) and (lr.numel() != 1 or lr.is_meta):
+        raise ValueError(f"lr must be a number or a tensor of one element, got shape {tuple(lr.shape)} on {lr.device}")
     check_number("lr", lr.item() if isinstance(lr, Tensor) else lr)
     if not isinstance(group["betas"], tuple | list) or len(group["betas"]) != 2:
-        raise ValueError(f"betas must be two numbers, got {group['betas']!r}")
+        raise ValueError(f"betas must be two numbers, got {in_short(group['betas'])}")
     for name, beta in zip(("beta1", "beta2"), group["betas"], strict=True):
         check_number(name, beta)
         check_beta(name, beta)
@@ -196,14 +197,6 @@ def check_values(group: Mapping[str, Any]) -> None:
     check_number("weight_decay", group["weight_decay"])
     if not isinstance(group.get("non_freeze", False), bool):
         raise ValueError(f"non_freeze must be True or False, got {group['non_freeze']!r}")
-
-
-def check_one(name: str, value: Any) -> None:
-    """Raise ValueError if it is a tensor, unless it is one of one element. Nobody waits for a device."""
-    if isinstance(value, Tensor) and (value.numel() != 1 or value.is_meta):
-        raise ValueError(
-            f"{name} must be a number or a tensor of one element, got shape {tuple(value.shape)} on {value.device}"
-        )
 
 
 def check_number(name: str, value: Any, *, strict: bool = False) -> None:

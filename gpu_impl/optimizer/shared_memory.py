@@ -18,7 +18,7 @@ def check_memory(params: Iterable[Tensor]) -> None:
     """Whether every element of every parameter has an address of its own.
 
     Raises:
-        ValueError: two parameters share memory, or are one; or one is expanded.
+        ValueError: two parameters share memory, or are one; or one is expanded, or overlaps itself.
     """
     taken: list[tuple[int, int, int, Tensor]] = []
     numbers: dict[int, int] = {}
@@ -31,9 +31,10 @@ def check_memory(params: Iterable[Tensor]) -> None:
         values = local(param)
         if values.is_meta or not values.numel():
             continue
-        steps = zip(values.stride(), values.shape, strict=True)
-        if any(stride == 0 and size > 1 for stride, size in steps):
-            raise ValueError(f"parameter {number} is expanded, so that its elements share memory: give a .clone()")
+        if _overlaps_itself(values):
+            raise ValueError(
+                f"parameter {number} is expanded, or overlaps itself: its elements share memory, so give a .clone()"
+            )
         begin = values.data_ptr()
         length = 1 + sum(stride * (size - 1) for stride, size in zip(values.stride(), values.shape, strict=True))
         taken.append((begin, begin + length * values.element_size(), number, values))
@@ -48,6 +49,16 @@ def check_memory(params: Iterable[Tensor]) -> None:
                     f"parameters {first} and {second} share memory but are two: make them one, as in "
                     "a.weight = b.weight, or give one of them a .clone()"
                 )
+
+
+def _overlaps_itself(values: Tensor) -> bool:
+    """Whether two elements have one address; none have where each stride steps over all that is inside."""
+    inside = 0
+    for stride, size in sorted(zip(values.stride(), values.shape, strict=True)):
+        if size > 1 and stride <= inside:
+            return stride == 0 or len(_addresses(values, values.data_ptr()).unique()) < values.numel()
+        inside += stride * (size - 1)
+    return False
 
 
 def _share(one: Tensor, other: Tensor) -> bool:

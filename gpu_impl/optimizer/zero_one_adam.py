@@ -28,7 +28,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Never
 
 import torch
 from torch import Tensor
@@ -43,7 +43,13 @@ from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.buffer_bucket import average_of, gradient_of
 from gpu_impl.optimizer.numbers import Decision
 from gpu_impl.optimizer.parcel import Parcel
-from gpu_impl.optimizer.settings import DEFAULT_BUCKET_ELEMENTS, DEFAULT_VARIANCE_FLOOR, Settings, check_integer
+from gpu_impl.optimizer.settings import (
+    DEFAULT_BUCKET_ELEMENTS,
+    DEFAULT_VARIANCE_FLOOR,
+    Settings,
+    check_integer,
+    refuse_more,
+)
 from gpu_impl.optimizer.state import ParamState, all_params
 from gpu_impl.optimizer.stepping import SteppingOptimizer
 from gpu_impl.optimizer.steps import adam_step, averaged, count_step, exchanged, factor_of, leave_out, set_scalars
@@ -133,7 +139,9 @@ class ZeroOneAdam(SteppingOptimizer):
         backend: str = "auto",
         scale_block: int | None = None,
         bucket_elements: int = DEFAULT_BUCKET_ELEMENTS,
+        **more: Never,
     ) -> None:
+        refuse_more(self, more)
         settings = ZeroOneSettings(
             freeze_step,
             scale,

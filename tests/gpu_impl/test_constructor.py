@@ -6,6 +6,7 @@ import copy
 import inspect
 import re
 
+import numpy as np
 import pytest
 import torch
 from optimizer_support import flat, model, new, pool, train
@@ -96,9 +97,20 @@ def test_slices_of_one_tensor_that_do_not_meet_are_trained(name):
     assert all(torch.equal(a, b) for a, b in zip(params, sliced, strict=True))
 
 
-def test_an_expanded_parameter_is_refused():
-    with pytest.raises(ValueError, match="parameter 0 is expanded"):
-        new([nn.Parameter(torch.zeros(1).expand(5))])
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((5,), (0,)), ((4, 4), (2, 1)), ((3, 3), (2, 4)), ((2, 3, 4), (1, 0, 2)), ((3, 4), (3, 3))]
+)
+def test_a_parameter_that_overlaps_itself_is_refused(shape, strides):
+    """An expanded one was; one that as_strided() had made came apart without a word."""
+    with pytest.raises(ValueError, match="parameter 0 is expanded, or overlaps itself"):
+        new([nn.Parameter(torch.zeros(99).as_strided(shape, strides))])
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((5, 1), (1, 0)), ((3, 2), (2, 3)), ((2, 3), (7, 2)), ((2, 1, 3), (3, 2, 1))]
+)
+def test_one_that_only_lies_oddly_is_not(shape, strides):
+    new([nn.Parameter(torch.zeros(99).as_strided(shape, strides))]).take_over()
 
 
 OF_THE_RUN = {
@@ -131,7 +143,7 @@ def test_what_holds_for_the_run_is_refused_in_a_group(name):
         optimizer.add_param_group(group)
     assert len(optimizer.param_groups) == 1
     new([{"params": params, "initial_lr": 0.1, "name": "all"}])  # of schedulers and users
-    assert set(inspect.signature(OneBitAdam).parameters) - set(group_names()) - {"params"} == set(OF_THE_RUN)
+    assert set(inspect.signature(OneBitAdam).parameters) - set(group_names()) - {"params", "more"} == set(OF_THE_RUN)
 
 
 @pytest.mark.parametrize("name", [*OF_THE_RUN, "maximize", "amsgrad"])
@@ -204,6 +216,18 @@ def test_an_argument_of_adam_is_answered_with_what_to_do(kind, name):
     for value in (True, False):
         with pytest.raises(TypeError, match=rf"^{kind.__name__} has no {name}; leave it out: [^.;]+$"):
             kind(model(), freeze_step=3, **{name: value})
+    with pytest.raises(TypeError, match=f"^{kind.__name__} has no learning_rate: it is no argument$"):
+        kind(model(), freeze_step=3, learning_rate=1e-3)
+
+
+class Fused(OneBitAdam):
+    def __init__(self, params, *, fused=False):
+        super().__init__(params, freeze_step=3)
+        self.fused = fused
+
+
+def test_a_subclass_may_have_such_an_argument():
+    assert Fused(model(), fused=True).fused
 
 
 NO_RATES = {
@@ -237,6 +261,21 @@ def test_nor_is_it_one_later(name):
         train(params, optimizer, [2], rank=0)
     assert (flat(params) == before).all()
     optimizer.param_groups[0]["lr"] = torch.tensor(1e-3)
+    train(params, optimizer, [2], rank=0)
+
+
+@pytest.mark.parametrize("name", ["betas", "eps", "weight_decay"])
+@pytest.mark.parametrize("several", [torch.ones(9, 9), np.ones(3), (torch.ones(2), 0.9)], ids=["tensor", "array", "in"])
+def test_several_numbers_in_the_place_of_one(name, several):
+    """It was `Boolean value of Tensor with more than one value is ambiguous`."""
+    params = model()
+    optimizer = new(params)
+    train(params, optimizer, [1], rank=0)
+    kept, optimizer.param_groups[0][name] = optimizer.param_groups[0][name], several
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"\A(beta1|betas|eps|weight_decay) must be .+\Z"):  # in one line
+            train(params, optimizer, [2], rank=0)
+    optimizer.param_groups[0][name] = kept
     train(params, optimizer, [2], rank=0)
 
 
