@@ -22,7 +22,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from gpu_impl import gather_on_save
+from gpu_impl import gather_on_save, gathered_state_dict
 from theory import rounding
 
 HYPER = {"bucket_elements": 60, "weight_decay": 0.01}
@@ -238,3 +238,10 @@ def test_a_full_state_dict_of_rank_0_needs_the_errors_of_all():
     assert "lacks the errors of rank 1" in second[0]
     assert "call gpu_impl.gather_on_save(optimizer)" in second[0]
     assert second[1] == 0
+
+
+@pytest.mark.parametrize("call", [gather_on_save, gathered_state_dict])
+def test_what_can_not_be_gathered_is_named(call):
+    """It was an AttributeError, or with another optimizer of torch's an AssertionError in the first save."""
+    with pytest.raises(ValueError, match=rf"^{call.__name__}\(optimizer\) takes a OneBitAdam, got AdamW$"):
+        call(torch.optim.AdamW(model()))
