@@ -119,9 +119,9 @@ class Optimizer(ABC):
         changes = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, float | Fraction):
-                changes[field.name] = as_scalar(value, dtype)
-        return replace(self, **changes)
+            if isinstance(value, float | Fraction) and (number := as_scalar(value, dtype)) is not value:
+                changes[field.name] = number
+        return replace(self, **changes) if changes else self
 
     def learning_rate(self, t: int, dtype: np.dtype[Any]) -> Any:
         """gamma_t in the arithmetic of ``dtype``."""

@@ -28,7 +28,7 @@ from verification.protocol import Traits
 from verification.relation.finding import AdapterError
 from verification.search import collective_space, optimizer_cases, optimizer_space
 from verification.search.driver import Driver
-from verification.search.optimizer_space import EDGES, UNBLOCKED
+from verification.search.optimizer_space import EDGES, UNBLOCKED, worker_levels
 from verification.search.palettes import PALETTES
 from verification.search.plan import PROFILES, Plan, plain_case
 from verification.search.runs import findings
@@ -233,11 +233,20 @@ def test_sizes_beside_multiples_of_the_chunks_occur_on_every_number_of_workers(b
             rng = np.random.default_rng(seed)
             n = optimizer_space.workers(row["workers"], driver.traits, rng)
             dim = optimizer_space.dims(row, n, driver.traits, rng)
-            assert (dim - EDGES[row["edge"]]) % (8 * n) == 0
+            assert (dim - EDGES[row["edge"]]) % (8 if row["size"] == (8, 40) else 8 * n) == 0
             assert row["size"][1] > 256 or plan.case(row, seed).dim == dim
             seen.add((n, row["edge"]))
     assert seen >= {(n, edge) for n in range(1, 9) for edge in EDGES if edge != "any"}
     assert set(UNBLOCKED) <= set(optimizer_space.optimizer_space(driver.traits, can_save=True).features)
+
+
+def test_rounds_that_change_nothing_occur_at_every_size_and_number_of_workers():
+    plan = Plan.of(Driver(BaseCollective), "collective", PROFILES["quick"], 5)
+    still = [(row, seed) for row, seed in plan.rows if row["residual"] == "nothing"]
+    seen = {(row["workers"], row["size"]) for row, _ in still if row["workers"][1] <= 16}
+    sizes = [size for size in plan.space.features["size"] if size[1] <= 16384]
+    assert seen >= {(workers, size) for workers in worker_levels(plan.driver.traits)[:11] for size in sizes}
+    assert not any(array.any() for one in still[:20] for call in plan.case(*one).calls for array in call)
 
 
 def test_one_number_everywhere_is_a_palette(brief):

@@ -43,6 +43,7 @@ def smallest_subnormal(dtype: str) -> float:
     return 2.0 ** (min_exponent - precision + 1)
 
 
+@cache
 def gamma(k: float, dtype: str) -> float:
     """gamma_k = k u/(1 - k u), which bounds abs(prod (1+d_i)^(+-1) - 1) over k factors (T11a; Higham, Lemma 3.1)."""
     product = k * unit_roundoff(dtype)
@@ -102,6 +103,7 @@ def _up_scalar(value: Fraction) -> float:
     return float(value) * (1 + sys.float_info.epsilon)
 
 
+@cache
 def scalar_error(value: float, dtype: str) -> float:
     """Relative error of a Python scalar that passes through a few float64 operations and is then rounded to dtype."""
     if value == 0:

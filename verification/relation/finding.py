@@ -42,8 +42,9 @@ def not_finite(arrays: Mapping[str, Array]) -> dict[str, str]:
     """The arrays that hold NaN or Inf, each with the first: {"momentum_D": "momentum_D[3] is nan"}."""
     found = {}
     for name, array in arrays.items():
-        if len(at := np.argwhere(~np.isfinite(array))):
-            found[name] = f"{name}{at[0].tolist()} is {array[tuple(at[0])]}"
+        if not (finite := np.isfinite(array)).all():
+            at = np.argwhere(~finite)[0]
+            found[name] = f"{name}{at.tolist()} is {array[tuple(at)]}"
     return found
 
 

@@ -30,6 +30,9 @@ from verification.search.palettes import ALIKE, PALETTES, absorbing, factors, ga
 BUFFERS = {**PALETTES, "one spike": one_spike, **dict.fromkeys(ALIKE, gaussian)}
 """What the numbers of a call look like."""
 
+ALONE = ("nothing", "the server's alone")
+"""Residuals beside buffers of zeros: none, where a round changes nothing, and that of the server."""
+
 
 def collective_space(traits: Traits) -> Space:
     """Features and levels for a class with these traits."""
@@ -41,7 +44,7 @@ def collective_space(traits: Traits) -> Space:
         "sizes": ("one", "several"),
         "buffers": tuple(BUFFERS),
         "magnitude": magnitudes(flushes=traits.flushes_subnormals),
-        "residual": ("yes", "none", "cancels", *(("the server's alone",) if traits.has_server_error else ())),
+        "residual": ("yes", "none", "cancels", *ALONE[: 1 + traits.has_server_error]),
         "layout": allowed_layouts(traits),
         "factor": (1.0, 2.0**20, 2.0**-20, -1.0),
     }
@@ -64,6 +67,8 @@ EXCLUDED: tuple[Rule, ...] = (
     ),
     ("calls", lambda calls: calls[1] == 1, "sizes", partial(operator.eq, "several"), NO_MEANING),
     ("workers", partial(operator.eq, (1, 1)), "buffers", lambda buffers: buffers in ALIKE, NO_MEANING),
+    ("residual", lambda residual: residual in ALONE, "buffers", partial(operator.ne, "gaussian"), NO_MEANING),
+    ("residual", partial(operator.eq, "nothing"), "magnitude", partial(operator.ne, "1"), NO_MEANING),
 )
 
 
@@ -96,8 +101,9 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
         arrays[:2] = (np.where(negative_ND, -0.0, array) for array in arrays[:2])
     if row["buffers"] in ALIKE:
         arrays[:2] = ALIKE[row["buffers"]](rng, *arrays[:2])
-    if row["residual"] == "the server's alone":  # w is the old error, whatever the arithmetic: 0 is a tie
-        arrays = [np.zeros(shape), np.zeros(shape), np.where(rng.random(shape[1]) < 0.5, arrays[2], 0.0)]
+    if row["residual"] in ALONE:  # w is the old error, whatever the arithmetic: 0 is a tie
+        kept_D = rng.random(shape[1]) < (0.5 if row["residual"] != "nothing" else 0.0)
+        arrays = [np.zeros(shape), np.zeros(shape), np.where(kept_D, arrays[2], 0.0)]
     if not traits.has_server_error:
         arrays[2] = np.zeros(shape[1])
     buffers_ND, errors_ND, error_D = (array.astype(traits.numpy_dtype) for array in arrays)

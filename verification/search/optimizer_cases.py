@@ -57,6 +57,7 @@ def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> Optimi
     n = workers(row["workers"], traits, rng)
     dim = dims(row, n, traits, rng)
     warm_up, compressed = (int(rng.integers(*row[name], endpoint=True)) for name in ("freeze", "compressed"))
+    compressed = row["compressed"][1] if rng.random() < 0.5 else compressed  # what comes late comes in the longest
     hyper = _hyper(row, warm_up, n, dim, traits, rng)
     program = _program(row, warm_up, compressed, (n, dim), traits, rng)
     grads_TND = _gradients(row, program, warm_up, (n, dim), traits, rng)

@@ -36,8 +36,8 @@ SIZES: tuple[Range, ...] = (
 LARGE: Range = (131073, 2**20)
 """The D of few cases, which hold every level of every other feature once."""
 
-EDGES: dict[str, int | None] = {"any": None, "one before": -1, "on": 0, "one after": 1}
-"""Where D lies beside a multiple of the number of chunks times ``chunk_multiple``; "any": anywhere."""
+EDGES: dict[str, int | None] = {"any": None, "on": 0, **{f"{k} over": k for k in range(1, 8)}}
+"""How far D lies beyond a multiple of the number of chunks times ``chunk_multiple``; "any": anywhere."""
 
 CHECKPOINTS = ("none", "save", "reload", "reload used", "reload often", "resize", "resize twice", "several")
 """What is done beside steps; "reload used" also goes back to an earlier step of the same instance."""
@@ -168,7 +168,7 @@ NO_ROOM = "no such size is short enough"
 OVERFLOW = "x or the errors would overflow"
 
 EDGE_RULES: tuple[Rule, ...] = (
-    ("size", lambda size: size[1] <= 40, "edge", lambda edge: edge != "any", NO_ROOM),
+    ("size", lambda size: size[1] < 8, "edge", lambda edge: edge != "any", NO_ROOM),
     ("workers", lambda n: n[1] > 16, "edge", lambda edge: edge != "any", NO_ROOM),
 )
 

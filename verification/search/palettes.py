@@ -23,7 +23,7 @@ def gaussian(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 def spread(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """Magnitudes over seven decades."""
-    return rng.standard_normal(shape) * 2.0 ** rng.integers(-12, 12, shape)
+    return np.ldexp(rng.standard_normal(shape), rng.integers(-12, 12, shape))
 
 
 def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -33,8 +33,8 @@ def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 def sparse(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """Mostly zeros of either sign."""
-    zeros = np.where(rng.random(shape) < 0.5, 0.0, -0.0)
-    return np.where(rng.random(shape) < 0.25, rng.standard_normal(shape), zeros)
+    values = rng.standard_normal(shape)
+    return np.where(rng.random(shape) < 0.25, values, np.copysign(0.0, values))
 
 
 def one_idle_worker(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
