@@ -371,6 +371,6 @@ def report_details(
     if evidence:
         count = sum(verdict.rank is Rank.KERNEL and verdict.holds for verdict in verdicts)
         console.print(f"{count} kernel-checked ({'; '.join(evidence)})", markup=False)
-    if ask_coq:
+    if ask_coq and any(verdict.rank is Rank.KERNEL and verdict.holds for verdict in verdicts):
         axioms = sorted({name for verdict in verdicts if verdict.holds for name in verdict.axioms})
         console.print(f"axioms used: {', '.join(axioms) or 'none'}", markup=False)
