@@ -40,6 +40,7 @@ def test_help_lists_only_what_works():
     [
         (["draw"], "No such command 'draw'"),
         (["figures", "mona_lisa"], "there is no figure 'mona_lisa' at --scale quick; there are byte_roofline"),
+        (["figures", "residuals_feedback"], "there is no figure 'residuals_feedback' at --scale quick; did you mean"),
         (["figures", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
         (["figures", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["report", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
