@@ -11,7 +11,7 @@ import platform
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -44,7 +44,8 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         raise _unwritable(path, error) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # where it can't be removed, that is no news beside why
+            part.unlink()
 
 
 def writable_folder(path: Path | None) -> Path | None:
