@@ -28,10 +28,10 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise OSError(f"{path} is a folder: give the name of a file")
-    path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():  # asked before links are followed: /dev/stdout may lead to a nameless pipe
         yield path
         return
+    asked, path = path, Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # process numbers come again in containers
     try:
@@ -42,7 +42,7 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.filename != str(part):
             raise
-        raise _unwritable(path, error) from None
+        raise _unwritable(asked, error) from None
     finally:
         with suppress(OSError):  # where it can't be removed, that is no news beside why
             part.unlink()
