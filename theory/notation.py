@@ -96,6 +96,7 @@ ORDERS = ("tree", "evaluation")
 
 LATEX_MARKS = str.maketrans("", "", "\\{}")
 """What is left out of a symbol in plain text."""
+GREEK = cast(dict[str, str], greek_unicode)
 
 
 def is_interval(domain: Any) -> bool:
@@ -159,9 +160,7 @@ class Row:
     @property
     def written(self) -> str:
         """Its symbol in plain text, as sentences have it: ``γ``, ``E_Δ``."""
-        letters = re.sub(
-            r"\\([A-Za-z]+)", lambda found: greek_unicode.get(found[1].removeprefix("var"), found[0]), self.latex
-        )
+        letters = re.sub(r"\\([A-Za-z]+)", lambda found: GREEK.get(found[1].removeprefix("var"), found[0]), self.latex)
         return letters.translate(LATEX_MARKS)
 
     @property
