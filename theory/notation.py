@@ -96,7 +96,7 @@ ORDERS = ("tree", "evaluation")
 
 LATEX_MARKS = str.maketrans("", "", "\\{}")
 """What is left out of a symbol in plain text."""
-GREEK = cast(dict[str, str], greek_unicode)
+GREEK: Any = greek_unicode  # its type is not that of its stubs
 
 
 def is_interval(domain: Any) -> bool:
