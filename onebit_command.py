@@ -15,7 +15,7 @@ import typer
 import reference.bench
 import reference.listing
 from onebit_doctor import doctor
-from onebit_files import counted, write_atomically
+from onebit_files import counted, writable_file, write_atomically
 from paper_figures.cli import figures
 from paper_figures.report.cli import report
 from theory.cli import prove
@@ -106,7 +106,9 @@ def netlab(context: typer.Context) -> None:
 @app.command()
 def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint folder of DeepSpeed 0.19.6, or its model_states file.")],
-    out: Annotated[Path, typer.Argument(help="File to write: torch.load gives 'model' and 'optimizer'.")],
+    out: Annotated[
+        Path, typer.Argument(callback=writable_file, help="File to write: torch.load gives 'model' and 'optimizer'.")
+    ],
     trust: Annotated[
         bool,
         typer.Option("--trust", help="Load any Python object. Such a file can run code: only for those you trust."),
@@ -115,7 +117,9 @@ def convert(
         list[str] | None, typer.Option(help="A parameter or module that was not trained; repeat for several.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write what was done and lost to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write what was done and lost to this file.")
+    ] = None,
 ) -> None:
     """Turn a checkpoint of DeepSpeed's OneBitAdam into one of ours, and say what is lost."""
     from gpu_impl.checkpoints import deepspeed  # imports torch, which takes seconds and is an extra

@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from onebit_files import write_atomically
+from onebit_files import writable_file, write_atomically
 from theory.kernel import coq_version
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -34,6 +34,9 @@ PACKAGES = (
     ("matplotlib", "experiments", "pictures: `onebit figures`, `--picture` and the examples' curves"),
     ("hypothesis", "verify", "`verification.strategies`, cases for property-based tests of your own"),
     ("distributed", "cluster", "`onebit figures --scheduler` (Dask); runs stay on this machine"),
+    ("transformers", "trainers", "`gpu_impl.trainers` for Hugging Face's Trainer, and its tests"),
+    ("accelerate", "trainers", "`gpu_impl.trainers` for Accelerate, and its tests"),
+    ("lightning", "trainers", "`gpu_impl.trainers` for Lightning, and its tests"),
     ("PEPit", "pep", "an independent check of some worst cases, which `onebit prove` and the tests then skip"),
 )
 """Distribution, extra, and what is left out without it."""
@@ -57,7 +60,9 @@ class Finding:
 
 
 def doctor(
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the findings to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write the findings to this file.")
+    ] = None,
 ) -> None:
     """Say what this machine has, and for what it lacks: what is skipped without it, why, and how to get it."""
     findings = examine()
@@ -82,6 +87,7 @@ def examine() -> list[Finding]:
         coq(),
         deepspeed(),
         browser(),
+        network_lab(),
     ]
 
 
@@ -243,6 +249,18 @@ def coq() -> Finding:
         f"{number}" if number else None,
         "`onebit prove --kernel` stops; `onebit prove` goes by the committed record of the last check",
         "Debian: apt-get install coq libcoq-flocq libcoq-coquelicot libcoq-interval libcoq-mathcomp.",
+    )
+
+
+def network_lab() -> Finding:
+    """What ``onebit netlab`` needs for its slow links."""
+    absent = [tool for tool in ("ip", "tc") if shutil.which(tool) is None]
+    lacks = [*(["root"] if not hasattr(os, "geteuid") or os.geteuid() else []), *absent]
+    return Finding(
+        "root and iproute2",
+        None if lacks else "both",
+        f"`onebit netlab` stops, and its tests are skipped: there is no {' and no '.join(lacks)}",
+        "On Linux, as administrator (in a container with NET_ADMIN); Debian: apt-get install iproute2.",
     )
 
 

@@ -9,8 +9,10 @@ import hashlib
 import os
 import platform
 import secrets
+import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -26,10 +28,10 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise OSError(f"{path} is a folder: give the name of a file")
-    path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():  # asked before links are followed: /dev/stdout may lead to a nameless pipe
         yield path
         return
+    asked, path = path, Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # process numbers come again in containers
     try:
@@ -37,8 +39,46 @@ def replacing(path: Path) -> Iterator[Path]:
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(path)
+    except OSError as error:
+        if error.filename != str(part):
+            raise
+        raise _unwritable(asked, error) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # where it can't be removed, that is no news beside why
+            part.unlink()
+
+
+def writable_folder(path: Path | None) -> Path | None:
+    """``path`` itself, for an option that names a folder to write: refused before any work; nothing is made there.
+
+    Raises:
+        OSError: nothing can be written there, or where it would be made.
+    """
+    if path is not None:
+        _try(path, path)
+    return path
+
+
+def writable_file(path: Path | None) -> Path | None:
+    """The same for a file. What is no file (a device, a pipe) is taken as it is."""
+    if path is not None and path.is_dir():
+        raise OSError(f"{path} is a folder: give the name of a file")
+    if path is not None and (path.is_file() or not path.exists()):
+        _try(Path(os.path.realpath(path)).parent, path)
+    return path
+
+
+def _try(folder: Path, asked: Path) -> None:
+    place = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            return
+    except OSError as error:
+        raise _unwritable(asked, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> OSError:
+    return OSError(f"{path} can't be written: {error.strerror}")
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -72,6 +112,12 @@ def processor_name() -> str:
 def counted(count: int, noun: str) -> str:
     """``1 case``, ``2 cases``."""
     return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def alike(name: str, known: Iterable[str]) -> str:
+    """``did you mean convergence_gan?``, with five names at most; empty where none is like it."""
+    like = get_close_matches(name, dict.fromkeys(known), 5)
+    return f"did you mean {', '.join(like)}?" if like else ""
 
 
 def error_line(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from onebit_files import alike, writable_file, writable_folder
 from paper_figures import contributions
 
 if TYPE_CHECKING:
@@ -33,11 +34,14 @@ def figures(
     scale: Annotated[
         str, typer.Option(metavar="quick|full", help="quick: minutes on two cores; full: more seeds, real hardware.")
     ] = "quick",
-    out: Annotated[Path, typer.Option(help="Folder for the pictures, tables and captions.")] = Path("report/figures"),
+    out: Annotated[
+        Path, typer.Option(callback=writable_folder, help="Folder for the pictures, tables and captions.")
+    ] = Path("report/figures"),
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write what was drawn, or is listed, to this file.")
+        Path | None,
+        typer.Option("--json", callback=writable_file, help="Write what was drawn, or is listed, to this file."),
     ] = None,
 ) -> None:
     """Draw figures: loss against steps and bytes, mean and range over seeds.
@@ -67,9 +71,10 @@ def figures(
         console.print("minutes: of processor time, for the figure alone; docs/claims.md has the claims", soft_wrap=True)
         tell_broken(console)
         return
+    several = f"there are {', '.join(known)}"
     for name in names or []:
         if name not in known:
-            missing = f"there is no figure {name!r} at --scale {scale}; there are {', '.join(known)}"
+            missing = f"there is no figure {name!r} at --scale {scale}; {alike(name, known) or several}"
             raise typer.BadParameter(". ".join((missing, *contributions.broken())))
     try:
         chosen, wanted = with_results([known[name] for name in names or known], Scale(scale))

@@ -22,7 +22,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from onebit_files import write_atomically
+from onebit_files import writable_file, write_atomically
 from reference.allreduce import chunk_slices, dense_allreduce_bytes
 from reference.compressors.base import SCALAR_BYTES
 from reference.compressors.scaled_sign import SCALES
@@ -135,7 +135,9 @@ LEGEND = (
 def reference(
     workers: Annotated[list[int] | None, typer.Option(min=1, help="N; repeat. Default 8, 128, 512, 1024.")] = None,
     dim: Annotated[int, typer.Option(min=1, help="D, parameters.")] = 10**5,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the measurements to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write the measurements to this file.")
+    ] = None,
 ) -> None:
     """What a compressed step of the NumPy reference costs, for each number of workers; 1,024 take 2 GB of memory."""
     costs = [measure_reference(n_workers, dim, scale) for scale in SCALES for n_workers in workers or WORKERS]

@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from onebit_files import write_atomically
+from onebit_files import writable_file, write_atomically
 from reference.optimizers import OPTIMIZERS, SOURCES, make
 
 
@@ -57,7 +57,9 @@ def list_optimizers(
     workers: Annotated[int, typer.Option(min=2, help="N, simulated workers.")] = 8,
     dim: Annotated[int, typer.Option(min=1, help="D, parameters.")] = 4096,
     steps: Annotated[int, typer.Option(min=1, help="Steps to count over.")] = 200,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the list to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write the list to this file.")
+    ] = None,
 ) -> None:
     """Say which optimizers the reference has, where they are from, and the bytes and rounds they take."""
     console = Console()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from onebit_files import replacing, writable_file
 from theory.rounding import gamma
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +41,10 @@ def test_help_lists_only_what_works():
     [
         (["draw"], "No such command 'draw'"),
         (["figures", "mona_lisa"], "there is no figure 'mona_lisa' at --scale quick; there are byte_roofline"),
+        (
+            ["figures", "convergence_denoise"],
+            "there is no figure 'convergence_denoise' at --scale quick; did you mean convergence_denoising",
+        ),
         (["figures", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
         (["figures", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["report", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
@@ -75,6 +80,26 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path):
     assert result.returncode == 2
     assert len(result.stderr.strip().splitlines()) == 1
     assert "file" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["figures --out", "report --out", "verify x.py:Y --junit", "prove --latex"])
+def test_what_can_not_be_written_is_refused_before_any_work(command, tmp_path):
+    """A file where a folder would have to be: that stops an administrator too."""
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "new" / "x"
+    result = onebit(*command.split(), str(path))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"onebit: {path} can't be written: Not a directory\n"
+
+
+def test_a_message_names_the_file_that_was_asked_for(tmp_path):
+    """Not the one beside it that takes its place."""
+    path = tmp_path / ("x" * 250)  # with the mark of an unfinished file, longer than a name may be
+    with pytest.raises(OSError, match="can't be written") as told, replacing(path) as part:
+        part.write_text("")
+    assert str(told.value).startswith(str(path))
+    assert writable_file(path.with_name("new")) == path.with_name("new")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_version_and_the_short_help():

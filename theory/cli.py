@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from onebit_files import counted, write_atomically
+from onebit_files import counted, writable_file, write_atomically
 from theory.arithmetic import Rounded, plain
 from theory.evaluate import check_scalars, exact_bound, inputs
 from theory.form import shape
@@ -29,10 +29,6 @@ from theory.verdict import Verdict, judge
 COQ_CACHE = Path(".cache/kernel")
 LARGEST_POWER = 5000
 """Numbers of more digits, or with more zeros behind the point, are no inputs."""
-
-
-LATEX_MARKS = str.maketrans("", "", "\\{}_")
-"""What is left out of a symbol when it is typed, as in ``ALIASES``: T_w is Tw, ``\\beta_1`` is beta1."""
 
 NO_BOUND = "–"
 
@@ -97,7 +93,8 @@ def typed_names(theorems: Iterable[Theorem]) -> dict[str, str]:
     rows = [item.row for theorem in theorems if not any(shape(theorem)) for item in inputs(theorem)]
     meant: dict[str, set[str]] = {}
     for row in rows:
-        meant.setdefault(row.latex.translate(LATEX_MARKS), set()).add(row.code)
+        for spelling in row.spellings:
+            meant.setdefault(spelling, set()).add(row.code)
     own = {symbol: min(codes) for symbol, codes in meant.items() if len(codes) == 1}
     return ALIASES | own | {row.code: row.code for row in rows}
 
@@ -112,9 +109,10 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
         if fault := next(shape(theorem), None):
             raise ValueError(f"{theorem.id} has no bound: {fault}")
     needed = {theorem.id: inputs(theorem) for theorem in theorems}
-    known = {item.row.code for items in needed.values() for item in items}
-    if unknown := sorted(set(values) - known):
-        raise ValueError(f"no selected bound takes {', '.join(unknown)}; they take {' '.join(sorted(known)) or 'none'}")
+    known = {item.row.code: item.row for items in needed.values() for item in items}
+    if unknown := sorted(set(values) - known.keys()):
+        choices = ", ".join(known[code].named for code in sorted(known))
+        raise ValueError(f"no selected bound takes {', '.join(unknown)}; they take {choices or 'none'}")
     results: dict[str, tuple[Rounded, dict[str, Any]]] = {}
     refused: dict[str, str] = {}
     for theorem in theorems:
@@ -266,10 +264,14 @@ def prove(
         float | None, typer.Option(help="with --mutants: a random share of them; all when not given")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="with --mutants: seed of the sample; 0 when not given")] = None,
-    json_path: Annotated[Path | None, typer.Option("--json", help="write the results as JSON (makes folders)")] = None,
-    latex_path: Annotated[Path | None, typer.Option("--latex", help="write a typeset appendix (makes folders)")] = None,
+    json_path: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="write the results as JSON (makes folders)")
+    ] = None,
+    latex_path: Annotated[
+        Path | None, typer.Option("--latex", callback=writable_file, help="write a typeset appendix (makes folders)")
+    ] = None,
     docs_path: Annotated[
-        Path | None, typer.Option("--docs", help="write the page docs/theory.md, all theorems")
+        Path | None, typer.Option("--docs", callback=writable_file, help="write the page docs/theory.md, all theorems")
     ] = None,
 ) -> None:
     """Check the theorems.
@@ -371,6 +373,6 @@ def report_details(
     if evidence:
         count = sum(verdict.rank is Rank.KERNEL and verdict.holds for verdict in verdicts)
         console.print(f"{count} kernel-checked ({'; '.join(evidence)})", markup=False)
-    if ask_coq:
+    if ask_coq and any(verdict.rank is Rank.KERNEL and verdict.holds for verdict in verdicts):
         axioms = sorted({name for verdict in verdicts if verdict.holds for name in verdict.axioms})
         console.print(f"axioms used: {', '.join(axioms) or 'none'}", markup=False)

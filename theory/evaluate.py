@@ -23,6 +23,7 @@ from theory.algebra import rational_value
 from theory.arithmetic import Floats, Intervals, NotEvaluated, Rounded, Unsettled, plain, rounded, settled
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
+from theory.text import text_of
 from theory.theorem import Hypothesis, Theorem, run_example
 
 FLOATS = Floats()
@@ -183,7 +184,9 @@ def check_conditions(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Ar
         ValueError: one does; the message says what is asked for.
     """
     if (item := unmet(theorem, values, arithmetic)) is not None:
-        raise ValueError(f"{theorem.id} does not apply to these numbers; it needs that {item.words}")
+        formula = text_of(item.formula)
+        needed = formula if item.words == formula else f"{item.words}: {formula}"
+        raise ValueError(f"{theorem.id} does not apply to these numbers; it needs that {needed}")
 
 
 def unmet(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Hypothesis | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import sympy as sp
+from sympy.printing.pretty.pretty_symbology import greek_unicode
 
 from theory import kinds
 from theory.formula import array
@@ -93,6 +94,11 @@ ORDERS = ("tree", "evaluation")
 """Coq types of orders of evaluation (Rounding.v, Updates.v), which Python writes as an array."""
 
 
+LATEX_MARKS = str.maketrans("", "", "\\{}")
+"""What is left out of a symbol in plain text."""
+GREEK: Any = greek_unicode  # its type is not that of its stubs
+
+
 def is_interval(domain: Any) -> bool:
     """Whether a domain is one interval whose ends are exact numbers, or infinite."""
     return isinstance(domain, sp.Interval) and all(
@@ -150,6 +156,23 @@ class Row:
             raise ValueError(f"{self.code}: the assumptions of the symbol don't follow from its domain {self.domain}")
         if isinstance(self.default, (int, float)) and sp.Rational(self.default) not in self.interval:
             raise ValueError(f"{self.code}: the default {self.default} is outside of the domain {self.interval}")
+
+    @property
+    def written(self) -> str:
+        """Its symbol in plain text, as sentences have it: ``γ``, ``E_Δ``."""
+        letters = re.sub(r"\\([A-Za-z]+)", lambda found: GREEK.get(found[1].removeprefix("var"), found[0]), self.latex)
+        return letters.translate(LATEX_MARKS)
+
+    @property
+    def named(self) -> str:
+        """Its code name with the symbol of the formulas beside it: ``error_bound (E_Δ)``."""
+        return self.code if self.written == self.code else f"{self.code} ({self.written})"
+
+    @property
+    def spellings(self) -> set[str]:
+        """What its symbol may be typed as: ``E_Δ``, ``EΔ``, ``E_Delta``, ``EDelta``."""
+        whole = {self.written, self.latex.translate(LATEX_MARKS)}
+        return whole | {name.replace("_", "") for name in whole}
 
     def _check_coq_type(self) -> None:
         """Refuse a Coq type that could say more than that it is a function of numbers and arrays."""
@@ -234,5 +257,5 @@ NOTATION: tuple[Row, ...] = (
     Row(roundoff, r"\upsilon", "unit roundoff of a floating-point format", domain=UNIT, default=2.0**-24),
 )
 
-ALIASES = {row.latex.strip("\\").translate(str.maketrans("", "", "\\{}_")): row.code for row in NOTATION}
+ALIASES = {name: row.code for row in NOTATION for name in row.spellings}
 """Paper symbol -> code name, so that ``N=64`` and ``n_workers=64`` say the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from theory.definedness import by_convention
 from theory.evaluate import bound, domain_text, inputs
 from theory.formula import ForAll, Formula, Implies
 from theory.limit import SECONDS
-from theory.notation import ALIASES, NOTATION, Row
+from theory.notation import NOTATION, Row
 from theory.text import text_of
 from theory.theorem import Line, Rank, Theorem
 from theory.verdict import known_inputs
@@ -177,12 +178,11 @@ def _inputs(theorem: Theorem) -> list[str]:
     if not items:
         return []
     codes = {item.row.code for item in items}
-    also = {code: name for name, code in ALIASES.items() if name not in codes and name != code}
     texts = []
     for item in items:
-        code, value = item.row.code, item.default
-        name = f"`{code}`" + (f" or `{also[code]}`" if code in also else "")
-        texts.append(f"{name} ({default_text(value)})")
+        code, symbol = item.row.code, item.row.written
+        name = f"`{code}`" + (f" or `{symbol}`" if re.fullmatch(r"\w+", symbol) and symbol not in codes else "")
+        texts.append(f"{name} ({default_text(item.default)})")
     note = " An array, unless it is given, is that of the example." if any("an array" in text for text in texts) else ""
     note += f" What contradicts {' or '.join(item.id for item in theorem.implied)} is refused." * bool(theorem.implied)
     return [f"**To evaluate.** `onebit prove {theorem.id} --set NAME=NUMBER` takes, each with its default:", "",
@@ -212,7 +212,8 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "A theorem is a list of hypotheses and one relation. The lines in a `text` box are the statement itself: they",
         "parse back to the object that is proved. Ids such as L1 and C7 are laws and conventions of the algorithm's",
         "specification ([algorithm.md](algorithm.md)). Indices count from 0; a sequence in time has the step as its",
-        "first index. The *rank* says how a theorem is established:",
+        "first index. Tests and pages name a theorem by its id, so none is renumbered: a letter that is missing",
+        "between others (T6i) has no theorem. The *rank* says how a theorem is established:",
         "",
         "- **kernel-checked**: Coq has checked a proof for every N, d and T. The statement in the Coq file is printed",
         "  from the Python object. `onebit prove --kernel` repeats the check and prints the axioms used. Without it,",
@@ -250,7 +251,8 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "",
         "`onebit prove --mutants` changes every theorem in one place after another and shows that each false change is",
         "rejected. `onebit prove 6 --set N=64 T=1e5` evaluates right-hand sides; what is not given takes its default.",
-        "Each theorem lists the names that `--set` takes, with these defaults, under *To evaluate*.",
+        "Each theorem lists the names that `--set` takes, with these defaults, under *To evaluate*: the code name,",
+        "and the symbol of the formula, whose Greek letters may be spelled out (`gamma`).",
         "A number means what is typed: 0.999 is 999/1000. What is printed is rounded once, of whatever size it is.",
         f"Where two numbers agree in {BITS[-1]} bits and there is more than rational operations, there is no value:",
         "the command says so.",

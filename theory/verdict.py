@@ -101,7 +101,7 @@ def _judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str
     ]
     failed, skipped = run_checks(theorem)
     wrong += [f"the check fails: {name}" for name in failed]
-    wrong += _example_faults(theorem)
+    wrong += _example_faults(theorem, lemmas)
     if theorem.rank is Rank.NUMERICAL:
         ran = len(theorem.numeric_checks) - len(skipped)
         unchecked.append(f"there is numerical evidence only ({ran} of {len(theorem.numeric_checks)} checks could run)")
@@ -127,7 +127,7 @@ def unknown_ids(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str]:
     return [*sorted(named - known), *sorted(set(theorem.laws) - LAWS)]
 
 
-def _example_faults(theorem: Theorem) -> list[str]:
+def _example_faults(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str]:
     try:
         example = run_example(theorem)
         if example is None:
@@ -135,7 +135,11 @@ def _example_faults(theorem: Theorem) -> list[str]:
         check_scalars(theorem, example.inputs)
         known = with_defaults(theorem, None, known_inputs(theorem, example))
         settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
-        found = contradictions(theorem, example.inputs)
+        found = [
+            *(f"the example gives {name}, of which no theorem of {names(theorem.id)[1]} speaks: leave it out"
+              for name in idle_inputs(theorem, example, lemmas)),
+            *contradictions(theorem, example.inputs),
+        ]  # fmt: skip
         against = settled(lambda arithmetic: _exceeded(theorem, example, known, arithmetic))
     except IndexError:
         return ["the example can't be evaluated: its arrays are too short"]
@@ -152,6 +156,18 @@ def _exceeded(theorem: Theorem, example: Example, known: Mapping[Any, Any], arit
     below = sign in (">", ">=") or arithmetic.below(attained, value + slack, strict=False)
     above = sign in ("<", "<=") or arithmetic.below(value, attained + slack, strict=False)
     return None if below and above else rounded(value, arithmetic)
+
+
+def idle_inputs(theorem: Theorem, example: Example, lemmas: Mapping[str, Theorem]) -> list[str]:
+    """Inputs of an example that neither its theorem nor another of its number (T6a, T6b ...) speaks of.
+
+    The examples of one number often come from one run, which has an input for each of its theorems.
+    """
+    idle = set(example.inputs) - {row.code for row in theorem.variables}
+    for one in lemmas.values() if idle else ():
+        if names(one.id)[1] == names(theorem.id)[1] and not any(form.shape(one)):
+            idle -= {row.code for row in one.variables}
+    return sorted(idle)
 
 
 def known_inputs(theorem: Theorem, example: Example) -> dict[str, Any]:

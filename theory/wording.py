@@ -18,6 +18,7 @@ import sympy as sp
 
 from theory.evaluate import evaluate
 from theory.formula import ForAll, Formula, Implies, relations
+from theory.notation import NOTATION
 from theory.theorem import Quoted, Theorem
 
 PLACE = re.compile(r"{(\w+)}")
@@ -29,8 +30,9 @@ LETTERS_OF_WORDS = re.compile(r"[\s!-~\u0370-\u03ff\u00a0-\u024f\u2010-\u2027\u2
 """What sentences consist of: Latin and Greek letters, punctuation, superscripts, operators; nothing invisible."""
 NAMES_WITH_DIGITS = re.compile(
     r"\b[TLCP]\d+[a-z]?\b|beta[12]|\b[lL][124]\b|β[12]|\b\d-bit|\b0/1 Adam|\bTable \d+|\b(?:binary|float)\d+|\bd{2,}\b"
+    r"|\b[Tt]wo-sided\b|\bxi\b|\bmix\b"
 )
-"""Digits that are names, not numbers: ids, beta1, the l2 scale, 1-bit, 0/1 Adam."""
+"""Digits and numerals that are names or other words: ids, beta1, the l2 scale, 1-bit, 0/1 Adam, ξ."""
 UNITS = "one two three four five six seven eight nine"
 TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
@@ -51,7 +53,16 @@ def _letters() -> dict[str, frozenset[sp.Expr]]:
         shares |= {f"{tens}-{unit}": whole[tens] + shares[unit] for unit in UNITS_TH.split()}
     large = {"hundred": 100} | {name: 1000 ** (k + 1) for k, name in enumerate(LARGE.split())}
     whole |= large | dict(zip(TUPLES.split(), range(3, 11), strict=True))
-    whole |= {"centuple": 100, "twice": 2, "double": 2, "thrice": 3, "treble": 3, "cube": 3, "dozen": 12, "decade": 10}
+    whole |= dict.fromkeys(("zero", "nought", "naught", "nil"), 0) | {
+        "centuple": 100,
+        "twice": 2,
+        "double": 2,
+        "thrice": 3,
+        "treble": 3,
+        "cube": 3,
+        "dozen": 12,
+        "decade": 10,
+    }
     shares |= {f"{name}th": value for name, value in large.items()}
     result: dict[str, frozenset[sp.Expr]]
     result = {word: frozenset({sp.Integer(n)}) for word, n in whole.items() if word != "one"}
@@ -63,7 +74,14 @@ def _letters() -> dict[str, frozenset[sp.Expr]]:
 
 LETTERS = _letters()
 LONGEST_FIRST = sorted(LETTERS, key=len, reverse=True)
-NUMERAL = re.compile(rf"\b({'|'.join(LONGEST_FIRST)})(?:s|es|d|ed|-?fold)?\b(?!-)", re.IGNORECASE)
+NUMERAL = re.compile(rf"\b({'|'.join(LONGEST_FIRST)})(?:s|es|d|ed|-?fold)?\b", re.IGNORECASE)
+RUN_TOGETHER = re.compile(rf"\b(?:one|{'|'.join(LONGEST_FIRST)}){{2,}}\b", re.IGNORECASE)
+"""Numerals without a space between them."""
+SPELLED = re.compile(r"\b[^\W\d_](?:-[^\W\d_])+\b")
+"""Single letters joined by hyphens, which are read as a word."""
+ROMAN = re.compile(r"\b(?=\w{2})m*(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})(?<=\w)\b", re.IGNORECASE)
+NAME = re.compile(r"\b[a-z]{2,}(?:_[a-z]{2,})+\b")
+"""A word that can only be a hypothesis, or the code name of a symbol."""
 OPERATORS = ("/", "*", "^", "-", "+")
 LARGEST_DENOMINATOR = 100
 """From here on a fraction is written as a decimal number in a sentence."""
@@ -85,8 +103,11 @@ def faults(theorem: Theorem) -> Iterator[str]:
         yield f"title: a number has no place there: {place[0]}"
     if odd := set(PLACE.findall(" ".join(texts(theorem).values()))) ^ set(theorem.numbers):
         yield f"the sentences and `numbers` don't name the same: {', '.join(sorted(odd))}"
+    names = {item.name for item in theorem.hypotheses} | {row.code for row in (*NOTATION, *theorem.where)}
     for name, text in texts(theorem).items():
         yield from _of_a_sentence(name, text, known)
+        if unknown := set(NAME.findall(PLACE.sub("", text))) - names:
+            yield f"{name}: {min(unknown)} is neither one of its hypotheses nor a code name"
     for name, quoted in numbers.items():
         yield from _of_a_number(name, quoted, theorem)
 
@@ -99,7 +120,8 @@ def _of_a_sentence(name: str, text: str, known: set[Any]) -> Iterator[str]:
     if glued := GLUED.search(text):
         yield f"{name}: {glued[0]!r} makes another number of what is quoted: let {{name}} stand alone"
     bare = NAMES_WITH_DIGITS.sub("", PLACE.sub("", text))
-    if digits := re.search(r"\S*\d\S*", bare):
+    bare = SPELLED.sub(lambda found: found[0].replace("-", ""), bare)
+    if digits := re.search(r"\S*\d\S*", bare) or RUN_TOGETHER.search(bare) or ROMAN.search(bare):
         yield f"{name}: a number that is not computed: {digits[0]!r}"
     signs = [letter for letter in bare if letter.isnumeric() and not letter.isdecimal()]  # one half, a square, IV
     if odd_signs := [x for x in signs if sp.Rational(Fraction(numeric(x)).limit_denominator(1000)) not in known]:

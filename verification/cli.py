@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onebit_files import counted, write_atomically
+from onebit_files import counted, writable_file, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,9 +86,12 @@ def verify(
     ] = None,
     expected_failures: Annotated[Path | None, typer.Option(help="Lines CLAUSE  # REASON: these must fail.")] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write verdicts and counterexamples to this file.")
+        Path | None,
+        typer.Option("--json", callback=writable_file, help="Write verdicts and counterexamples to this file."),
     ] = None,
-    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit report to this file.")] = None,
+    junit_file: Annotated[
+        Path | None, typer.Option("--junit", callback=writable_file, help="Write a JUnit report to this file.")
+    ] = None,
 ) -> None:
     """Check an implementation of 1-bit Adam against every law; print the smallest input that breaks one.
 
@@ -240,7 +243,9 @@ def mutants(
         str | None, typer.Option(metavar="one_bit_adam|zero_one_adam|one_bit_lamb", help="Faults in this one alone.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one a core.")] = -1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the rows and the score to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write the rows and the score to this file.")
+    ] = None,
 ) -> None:
     """Inject faults into a correct implementation, each under a condition, and show which of them the search finds.
 

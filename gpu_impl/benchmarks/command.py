@@ -21,7 +21,7 @@ from gpu_impl.benchmarks.measure import Row, measure
 from gpu_impl.benchmarks.roofline import draw_roofline
 from gpu_impl.benchmarks.rungs import RUNGS
 from gpu_impl.benchmarks.timing import environment
-from onebit_files import write_atomically
+from onebit_files import writable_file, write_atomically
 
 GRAD_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEFAULT_LOG2_DIMS = {"cpu": [16, 20, 24], "cuda": [20, 24, 26, 28]}
@@ -42,9 +42,15 @@ def kernels(
     cpu_time: Annotated[
         bool, typer.Option("--cpu-time", help="Count CPU time, on one thread: for a machine that others use too.")
     ] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the rows to this file.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw the roofline to this file (.png, .svg, .pdf).")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write everything to this file.")
+    ] = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", callback=writable_file, help="Write the rows to this file.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(callback=writable_file, help="Draw the roofline to this file (.png, .svg, .pdf).")
+    ] = None,
 ) -> None:
     """Time each kernel and the whole step against the byte floor, at the in-place bandwidth of this run."""
     where = _device(device)

@@ -36,7 +36,7 @@ from gpu_impl.kernels.flat_buffer import flat_buffer
 from gpu_impl.optimizer.ddp import leave_gradients_local
 from gpu_impl.optimizer.ddp_hook import HookedOneBitAdam
 from gpu_impl.optimizer.one_bit_adam import OneBitAdam
-from onebit_files import write_atomically
+from onebit_files import writable_file, write_atomically
 
 FREEZE_STEP, BEFORE = 3, 6
 """Iterations before the clock starts: over the freeze."""
@@ -232,7 +232,9 @@ def training(
     cpu_time: Annotated[
         bool, typer.Option("--cpu-time", help="Count the process's CPU time: for a machine that others use too.")
     ] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write everything to this file.")
+    ] = None,
 ) -> None:
     """Time whole iterations of training beside DistributedDataParallel with fused AdamW, and give the ratios."""
     n_list, names = workers or [1, 2, 4], layout or list(LAYOUTS)

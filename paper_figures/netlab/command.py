@@ -26,7 +26,7 @@ from gpu_impl.netlab.plan import Plan
 from gpu_impl.netlab.point import Point
 from gpu_impl.netlab.sweep import sweep
 from gpu_impl.netlab.tools import LabError
-from onebit_files import write_atomically
+from onebit_files import writable_file, write_atomically
 from paper_figures.netlab.tables import as_row, crossover_in_words, crossovers, model_in_words, models, tables
 from paper_figures.netlab.volumes import TOLERANCE, agrees, formula_bytes
 
@@ -57,8 +57,12 @@ def netlab(
         str, typer.Option(help="How TCP finds its rate: reno, or another that this kernel has.")
     ] = CONGESTION,
     quick: Annotated[bool, typer.Option("--quick", help="A million parameters, three bandwidths, short.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the points to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write everything to this file.")
+    ] = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", callback=writable_file, help="Write the points to this file.")
+    ] = None,
 ) -> None:
     """Train over slow links: every contestant's step in compute, compression and wire, beside the formulas.
 

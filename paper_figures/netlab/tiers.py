@@ -23,7 +23,7 @@ from gpu_impl.netlab.bandwidth import bits_per_second, in_words
 from gpu_impl.netlab.collective import FRAMING
 from gpu_impl.netlab.tiers import TierPoint, on_two_tiers
 from gpu_impl.netlab.tools import LabError
-from onebit_files import write_atomically
+from onebit_files import writable_file, write_atomically
 from paper_figures.netlab.command import FEWEST_PARAMETERS, FILE_WIDTH, PARAMETERS, QUICK_PARAMETERS, machine
 from paper_figures.netlab.volumes import TOLERANCE, all_reduce_bytes
 from theory.theorems.communication_volume import wire_bytes
@@ -90,7 +90,9 @@ def main(
     bandwidth: Annotated[str, typer.Option(help="Of a node's link to the others, each way.")] = "100Mbit",
     parameters: Annotated[int | None, typer.Option(min=FEWEST_PARAMETERS, help="D, about. Default 10 M.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A million parameters, short.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", callback=writable_file, help="Write everything to this file.")
+    ] = None,
 ) -> None:
     """Train on nodes with fast links inside and slow ones between them."""
     rate = bits_per_second(bandwidth)

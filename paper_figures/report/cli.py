@@ -10,9 +10,13 @@ from typing import Annotated
 
 import typer
 
+from onebit_files import writable_folder
+
 
 def report(
-    out: Annotated[Path, typer.Option(help="Folder for the page, and for the JSON beside it.")] = Path("report"),
+    out: Annotated[
+        Path, typer.Option(callback=writable_folder, help="Folder for the page, and for the JSON beside it.")
+    ] = Path("report"),
     scale: Annotated[
         str, typer.Option(metavar="quick|full", help="Of the figures. quick: minutes on two cores; full: more seeds.")
     ] = "quick",

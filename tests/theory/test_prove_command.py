@@ -69,6 +69,10 @@ def test_a_letter_selects_one_and_order_is_by_number():
         (["6", "--set", "N=many"], "not a number"),
         (["6", "--set", "N=1", "N=2"], "twice"),
         (["6", "--set", "colour=3"], "no selected bound takes colour; they take"),
+        (["6a", "--set", "colour=3"], "beta1 (β_1), error_bound (E_Δ), lr (γ), n_steps (T), n_workers (N), "),
+        (["6a", "--set", "γ=10"], "0 < -2*beta1**2*lr**2"),
+        (["6a", "--set", "E_Δ=2", "E_Delta=2"], "--set gives error_bound twice"),
+        (["6a", "--set", "EΔ=2", "EDelta=2"], "--set gives error_bound twice"),
         (["6", "N=64"], "write --set N=64"),
         (["6", "--set", "beta1=1.5"], "beta1 = 1.5 is outside its domain (0, 1)"),
         (["6", "--set", "T=-5"], "n_steps = -5 is not a whole number of at least 1"),
@@ -356,3 +360,5 @@ def test_the_footer_has_axioms_of_what_holds_only(capsys):
     ]
     cli.report_details(Console(), verdicts, {}, ask_coq=True)
     assert "axioms used: good\n" in capsys.readouterr().out
+    cli.report_details(Console(), verdicts[1:], {}, ask_coq=True)
+    assert "axioms" not in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,6 +117,15 @@ def test_a_proof_that_does_not_end_is_not_checked(monkeypatch):
     assert not judged.holds
     assert judged.faults or "it took longer than 0.5 s of a processor" in judged.unchecked[0]
     assert judge(SQUARE, {}, None).holds
+
+
+def test_an_input_of_which_no_theorem_of_its_number_speaks_is_refused():
+    given = replace(SQUARE, id="T99a", example=lambda: Example("ones", 2.0, {"x": 1.0, "y": 1.0, "z": 1.0}))
+    other = theorem(le(z, z + x), id="T99b")
+    stranger = replace(other, id="T98")
+    said = "the example gives z, of which no theorem of T99 speaks: leave it out"
+    assert judge(given, {"T99a": given, "T98": stranger}, None).faults == (said,)
+    assert judge(given, {"T99a": given, "T99b": other}, None).holds
 
 
 def test_time_is_up_even_for_who_goes_on_after_an_error():

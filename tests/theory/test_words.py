@@ -160,6 +160,17 @@ SAYS = theorem(
         ("¼", {}, "is no number of the statement"),
         ("x⁴", {}, "is no number of the statement"),
         ("Ⅳ", {}, "is no number of the statement"),
+        ("f-i-v-e of it", {}, "'five' is no number of the statement"),
+        ("fiveeight of it", {}, "a number that is not computed: 'fiveeight'"),
+        ("Onethree times", {}, "a number that is not computed: 'Onethree'"),
+        ("vii of it", {}, "a number that is not computed: 'vii'"),
+        ("at most XL", {}, "a number that is not computed: 'XL'"),
+        ("a five-sided one", {}, "'five' is no number of the statement"),
+        ("it is zero", {}, "'zero' is no number of the statement"),
+        ("nil of it", {}, "'nil' is no number of the statement"),
+        ("xi, a mix, a linear limit of different diagonals, x-y, virtual, two-sided", {}, ""),
+        ("where step_size is met", {}, "step_size is neither one of its hypotheses nor a code name"),
+        ("the limit p_max of freeze_step", {}, ""),
         ("it is {x}", {"x": Quoted(3 * y**2, {y: sp.nan})}, "the number x is quoted outside the domains, at y = nan"),
         ("it is {x}", {"x": Quoted(3 * y**2, {y: sp.I})}, "outside the domains, at y = I"),
         ("it is {x}", {"x": Quoted(3 * y**2, {y: sp.oo})}, "the number x has no value: 3*y**2 is oo there"),
@@ -173,6 +184,10 @@ def test_a_number_in_a_sentence_is_computed_from_the_statement(place, sentence, 
         says = f"title: a number has no place there: {'{x}'}"
     found = faults(made)
     assert found == () if not says else any(says in fault for fault in found), found
+
+
+def test_no_numeral_is_taken_for_several_that_run_together():
+    assert [word for word in wording.LETTERS if wording.RUN_TOGETHER.search(word)] == []
 
 
 def test_a_share_in_letters_is_a_share_of_the_statement():

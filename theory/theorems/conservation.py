@@ -75,6 +75,7 @@ SGD_WORKER = worker_feedback(sgd_momentum * momentum[t, k] + grad_weight * grads
 GRADS, MOMENTUM = np.array([[1.0, -3.0], [2.0, 5.0]]), np.array([0.5, -0.5])
 ERRORS, SERVER_ERROR, SCALES = np.array([[1.0, 0.0], [0.0, 0.5]]), np.array([0.25, -0.5]), np.array([2.0, 4.0])
 """A state of two workers in numbers that binary64 adds exactly; SCALES is P, or a scale of a layer."""
+GRADS_BY_STEP = [0 * GRADS, GRADS]
 
 
 def exchange(
@@ -94,26 +95,25 @@ def exchanged(buffers_ND: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     """What is decoded from these buffers in the state above, and the arrays before and after."""
     decoded_D, messages_ND, errors_ND, server_D = exchange(buffers_ND, ERRORS, SERVER_ERROR)
     arrays: dict[str, Any] = {"messages": [0 * GRADS, messages_ND], "worker_errors": [ERRORS, errors_ND]}
-    arrays |= {"server_error": [SERVER_ERROR, server_D], "grads": [0 * GRADS, GRADS]}
-    return decoded_D, arrays | {"n_workers": 2, "step": 0, "k": 0}
+    return decoded_D, arrays | {"server_error": [SERVER_ERROR, server_D], "n_workers": 2, "step": 0, "k": 0}
 
 
 def adam_step() -> dict[str, Any]:
     """One step of 1-bit Adam at beta1 = 1/2."""
     decoded_D, arrays = exchanged(0.5 * MOMENTUM + 0.5 * GRADS)
-    return arrays | {"beta1": 0.5, "momentum": [MOMENTUM, decoded_D]}
+    return arrays | {"beta1": 0.5, "momentum": [MOMENTUM, decoded_D], "grads": GRADS_BY_STEP}
 
 
 def update_step() -> dict[str, Any]:
     """One step of 1-bit Adam with compress=update at beta1 = 1/2; MOMENTUM is the update before it."""
     decoded_D, arrays = exchanged(0.5 * MOMENTUM + 0.5 * SCALES * GRADS)
-    return arrays | {"beta1": 0.5, "update": [MOMENTUM, decoded_D], "preconditioner": SCALES}
+    return arrays | {"beta1": 0.5, "update": [MOMENTUM, decoded_D], "preconditioner": SCALES, "grads": GRADS_BY_STEP}
 
 
 def sgd_step() -> dict[str, Any]:
     """One step of compressed SGD without momentum, gradients weighted by 2."""
     decoded_D, arrays = exchanged(2.0 * GRADS)
-    return arrays | {"sgd_momentum": 0.0, "grad_weight": 2.0, "momentum": [MOMENTUM, decoded_D]}
+    return arrays | {"sgd_momentum": 0.0, "grad_weight": 2.0, "momentum": [MOMENTUM, decoded_D], "grads": GRADS_BY_STEP}
 
 
 ONE_STEP = "one exact step of two workers, l1 scale"

@@ -72,10 +72,14 @@ MOMENTUM = Theorem(
         *ef.workers(1),
         ds.START_GAP,
         START_MOMENTUM,
-        Hypothesis("step_size", lt(0, LEFT_MOMENTUM), "the learning rate is small enough for the theorem"),
+        Hypothesis(
+            "step_size",
+            lt(0, LEFT_MOMENTUM),
+            "the learning rate is so small that this, the divisor of the bound, is positive",
+        ),
     ),
     words="With compressors that leave at most the share q < {one} of the norm of their input, workers and server "
-    "alike, workers whose gradients are similar and a learning rate small enough for the theorem, the mean of "
+    "alike, workers whose gradients are similar and a learning rate within the hypothesis step_size, the mean of "
     "E‖∇f(x_t)‖²_P over T steps is at most an initial gap over γT, a noise term of order γσ²/N, terms of order γ² in "
     "the noise and in how much the workers differ, and one of order γ²/T for the momentum at the freeze. Gradients "
     "need not be bounded and nothing is assumed of the errors.",
@@ -107,12 +111,15 @@ UPDATE = Theorem(
         *ef.workers(preconditioner[k]),
         ds.START_GAP,
         START_MOMENTUM,
-        Hypothesis("step_size", lt(0, LEFT_UPDATE), "the learning rate is small enough for the theorem"),
+        Hypothesis(
+            "step_size",
+            lt(0, LEFT_UPDATE),
+            "the learning rate is so small that this, the divisor of the bound, is positive",
+        ),
     ),
-    words="Where P m is compressed instead of m the same holds, at a small enough learning rate, with noise, "
-    "heterogeneity, similarity and momentum measured in units of the update. No power of p_max, the inverse of the "
-    "smallest root of the variance, multiplies them beside what is in M; the condition on the learning rate contains "
-    "p_max.",
+    words="Where P m is compressed instead of m the same holds, at a learning rate within the hypothesis step_size, "
+    "with noise, heterogeneity, similarity and momentum measured in units of the update. No power of p_max, the "
+    "inverse of the smallest root of the variance, multiplies them beside what is in M; that hypothesis has p_max.",
     good_for="Says why the update form can live with a tiny variance: the smallest variance limits the step size and "
     "does not multiply the error.",
     source='ours; compress="update" is C12',

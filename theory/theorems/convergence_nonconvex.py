@@ -57,7 +57,9 @@ START_MOMENTUM = Hypothesis(
     le(ds.expect(ds.squares(momentum[0, ds.w, k])), start_momentum**2),
     "the mean square of the momentum at the freeze is bounded",
 )
-STABLE = Hypothesis("step_size", lt(0, COEFFICIENT), "the learning rate is small enough for the theorem")
+STABLE = Hypothesis(
+    "step_size", lt(0, COEFFICIENT), "the learning rate is so small that this, the divisor of the bound, is positive"
+)
 HYPOTHESES = (
     ds.NONNEGATIVE_WEIGHTS,
     ds.TOTAL_WEIGHT,
@@ -89,7 +91,7 @@ THEOREM = Theorem(
     title="Convergence, smooth non-convex: rate with explicit constants",
     conclusion=le(MEAN_SQUARE, (START + NOISE_TERM + MOMENTUM_TERM + COMPRESSION_TERM) / COEFFICIENT),
     hypotheses=(*HYPOTHESES, STABLE),
-    words="At a learning rate small enough for the theorem, the mean of E‖∇f(x_t)‖²_P over T compressed steps is at "
+    words="At a learning rate within the hypothesis step_size, the mean of E‖∇f(x_t)‖²_P over T compressed steps is at "
     "most an initial gap over γT, a noise term of order γσ²/N, momentum terms of order γ²σ²/N and γ²/T and a "
     "compression term of order γ²E_Δ²: where errors are bounded, compression costs a second-order term only.",
     good_for="It says how small the learning rate must be for a given accuracy, and what compression costs.",

@@ -73,12 +73,12 @@ THEOREM = Theorem(
         Hypothesis(
             "step_size",
             le(OMEGA * KEEP * p_max, lr / 2 * (1 - RELATIVE)),
-            "the learning rate is small enough for the theorem",
+            "the learning rate is so small that the left side, of third order in it, is at most the right one",
         ),
     ),
-    words="Under the Polyak-Lojasiewicz inequality and at a learning rate small enough for the theorem, the expected "
-    "gap of the virtual iterate shrinks by the factor {kept} a step, down to a neighbourhood of size O(γσ²/N) for "
-    "the noise and O(γ²E_Δ²) for compression.",
+    words="Under the Polyak-Lojasiewicz inequality and at a learning rate within the hypothesis step_size, the "
+    "expected gap of the virtual iterate shrinks by the factor {kept} a step, down to a neighbourhood of size O(γσ²/N) "
+    "for the noise and O(γ²E_Δ²) for compression.",
     numbers={"kept": 1 - SHRINK},
     good_for="Bounds the loss at which a run at a constant step size stops; where there is noise, small steps make "
     "the part of compression the smaller one.",

@@ -218,9 +218,13 @@ RATE = Theorem(
         SCHEDULED_ERRORS,
         ds.START_GAP,
         START_MOMENTUM,
-        Hypothesis("step_size", lt(0, SCHEDULED_COEFFICIENT), "the first learning rate is small enough"),
+        Hypothesis(
+            "step_size",
+            lt(0, SCHEDULED_COEFFICIENT),
+            "the first learning rate is so small that this, a factor of the bound's divisor, is positive",
+        ),
     ),
-    words="Under positive learning rates that never grow, the first of them small enough for the theorem, T6a holds "
+    words="Under positive learning rates that never grow, the first of them within the hypothesis step_size, T6a holds "
     "with each step weighted by its averaged rate. A schedule costs terms of its own, which are E_Δ² times the "
     "squares of the relative changes of the rate, weighted alike, and E_Δ² times a term of the order of the squared "
     "first rate that does not grow with T. With a constant rate they are zero and T6a's bound remains.",
@@ -260,11 +264,15 @@ DECAY = Theorem(
         PARAMS_BOUNDED,
         DECAYED_GAP,
         START_MOMENTUM,
-        Hypothesis("step_size", lt(0, DECAYED_COEFFICIENT), "the learning rate is small enough for this decay"),
+        Hypothesis(
+            "step_size",
+            lt(0, DECAYED_COEFFICIENT),
+            "the learning rate is so small that this, the divisor of the bound, is positive",
+        ),
     ),
-    words="With decoupled weight decay λ and a learning rate small enough for it, the mean squared gradient of f "
-    "plus half of λ‖x‖² in the norm of the inverse of P falls at T6a's rate with L p_max + λ for L p_max; that the "
-    "decay bypasses the momentum adds a term of order γ²λ²X², X bounding the parameters.",
+    words="With decoupled weight decay λ and a learning rate within the hypothesis step_size, the mean squared "
+    "gradient of f plus half of λ‖x‖² in the norm of the inverse of P falls at T6a's rate with L p_max + λ for L "
+    "p_max; that the decay bypasses the momentum adds a term of order γ²λ²X², X bounding the parameters.",
     good_for="Says whose stationary points 1-bit Adam with weight decay approaches, and that the price is of second "
     "order.",
     source="ours",

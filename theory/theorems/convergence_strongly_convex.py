@@ -83,11 +83,11 @@ THEOREM = Theorem(
         Hypothesis(
             "step_size",
             le(2 * smoothness * OMEGA * KEEP * p_max**2, lr * (1 - 2 * lr * smoothness * p_max)),
-            "the learning rate is small enough for the theorem",
+            "the learning rate is so small that the left side, of third order in it, is at most the right one",
         ),
     ),
     implied=(CURVATURE,),
-    words="On smooth strongly convex functions and at a learning rate small enough for the theorem, the expected "
+    words="On smooth strongly convex functions and at a learning rate within the hypothesis step_size, the expected "
     "squared distance of the virtual iterate from the minimiser, in the norm of the inverse of P, shrinks by the "
     "factor {kept} a step, down to a floor of order γσ²/N for the noise plus γ²E_Δ² for compression.",
     numbers={"kept": 1 - SHRINK},

@@ -109,9 +109,13 @@ THEOREM = Theorem(
         ERRORS_BOUNDED,
         ds.START_GAP,
         START_MOMENTUM,
-        Hypothesis("step_size", lt(0, COEFFICIENT), "the learning rate is small enough for the theorem"),
+        Hypothesis(
+            "step_size",
+            lt(0, COEFFICIENT),
+            "the learning rate is so small that this, the divisor of the bound, is positive",
+        ),
     ),
-    words="Where P m is compressed and the learning rate is small enough for the theorem, T6a's rate holds with "
+    words="Where P m is compressed and the learning rate is within the hypothesis step_size, T6a's rate holds with "
     "error, noise and momentum in units of the update: the compression term is of order γ²M²E_Δ², without any power "
     "of p_max beside what is in M.",
     good_for='Says what compress="update" buys where errors are bounded: the error, in units of the update, is '

@@ -27,6 +27,7 @@ from theory.notation import (
 from theory.theorem import Hypothesis, Theorem
 from theory.theorems.conservation import (
     GRADS,
+    GRADS_BY_STEP,
     MOMENTUM,
     ONE_STEP,
     SCALES,
@@ -64,7 +65,7 @@ SERVER = server_feedback(layer_scale * momentum[t + 1, k])
 def _step(scale: float) -> dict[str, Any]:
     """One step at beta1 = 1/2; the layer's scale was 2 before it and is ``scale`` in it."""
     sent_D, arrays = exchanged(scale * (0.5 * MOMENTUM + 0.5 * GRADS))
-    arrays |= {"beta1": 0.5, "momentum": [MOMENTUM, sent_D / scale]}
+    arrays |= {"beta1": 0.5, "momentum": [MOMENTUM, sent_D / scale], "grads": GRADS_BY_STEP}
     return arrays | {"layer_scale": scale, "layer_scales": [2.0, scale]}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache, cached_property
 from types import ModuleType
 
+from onebit_files import alike
 from onebit_modules import Broken, each_module
 from verification import mutants
 from verification.algorithms import ALGORITHMS
@@ -113,9 +113,8 @@ def named(names: Collection[str]) -> tuple[Bug, ...]:
         found = {bug.id: bug for bug in all_bugs() if name in (bug.id, bug.family, bug.id.partition(".")[2])}
         if not found:
             known = dict.fromkeys(part for bug in all_bugs() for part in (bug.family, bug.id.partition(".")[2]))
-            like = get_close_matches(name, known, 5)
             families = ", ".join(sorted({bug.family for bug in all_bugs()}))
-            there = f"did you mean {', '.join(like)}?" if like else f"the families are {families}"
+            there = alike(name, known) or f"the families are {families}"
             sentences = (f"there is no fault or family {name!r}; {there}", *map(str, collected()[1]))
             raise ValueError(". ".join(sentences))
         wanted |= found
