@@ -89,8 +89,9 @@ def convert(source: Path, *, trust: bool = False, frozen: Collection[str] = ()) 
     """
     try:
         return _converted(source, frozen, trust=trust)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, RuntimeError) as error:  # the last is torch's of a tensor
         reason = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+        reason = reason.partition(". ")[0]  # torch goes on with advice for its developers
         raise ValueError(f"{source} is not as DeepSpeed 0.19.6 writes it: {reason}") from None
 
 

@@ -172,7 +172,10 @@ class HookedOneBitAdam(OneBitAdamArguments):
                 or a GradScaler is used.
         """
         if closure is not None:
-            raise RuntimeError("a closure can't be used with the hook, whose exchange is part of backward()")
+            raise RuntimeError(
+                "a closure can't be used with the hook, whose exchange is part of backward(): use OneBitAdam, "
+                "with Lightning too, which gives one"
+            )
         run, is_applicable = self.run, self._is_applicable
         run.check_whole()
         if is_applicable is None:

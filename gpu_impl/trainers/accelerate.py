@@ -17,6 +17,7 @@ from accelerate import Accelerator
 from gpu_impl.checkpoints.gathered import gather_on_save
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.ddp import leave_all_gradients_local
+from gpu_impl.optimizer.stepping import SteppingOptimizer
 from gpu_impl.trainers.processes import check_processes
 
 
@@ -28,12 +29,13 @@ def prepare(accelerator: Accelerator, *objects: Any) -> tuple[Any, ...]:
         objects: what is to be prepared; a :class:`gpu_impl.OneBitAdam` among it.
 
     Raises:
-        TypeError: there is none.
+        TypeError: there is none, or it is one for DDP's hook, which a trainer can't attach.
         RuntimeError: Accelerate counts other processes than there are, so that they would train on the same data.
     """
     ours = [one for one in objects if isinstance(one, OneBitOptimizer)]
-    if not ours:
-        raise TypeError("prepare is for a OneBitAdam and its model: there is none among the objects")
+    if not ours or not all(isinstance(one, SteppingOptimizer) for one in ours):
+        given = ", ".join(type(one).__name__ for one in objects) or "nothing"
+        raise TypeError(f"prepare is for a OneBitAdam and its model, got {given}")
     check_processes("Accelerate", accelerator.num_processes, "write Accelerator(cpu=True)")
     prepared = accelerator.prepare(*objects)
     for optimizer in ours:

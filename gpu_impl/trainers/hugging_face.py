@@ -20,8 +20,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from gpu_impl.checkpoints.full_disk import told_if_full
 from gpu_impl.checkpoints.gathered import gathered_state_dict
-from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.ddp import leave_all_gradients_local
+from gpu_impl.optimizer.stepping import SteppingOptimizer
 from gpu_impl.trainers.processes import check_processes
 from onebit_files import replacing
 
@@ -60,15 +60,16 @@ class OneBitAdamCallback(TrainerCallback):
                 torch.save(saved, part)
 
 
-def _ours(optimizer: Any) -> OneBitOptimizer:
+def _ours(optimizer: Any) -> SteppingOptimizer:
     """The optimizer inside Accelerate's wrapper.
 
     Raises:
-        TypeError: the Trainer has another one.
+        TypeError: the Trainer has another one, or one for DDP's hook, which the Trainer can't attach.
     """
     inner = getattr(optimizer, "optimizer", optimizer)
-    if not isinstance(inner, OneBitOptimizer):
+    if not isinstance(inner, SteppingOptimizer):
         raise TypeError(
-            f"OneBitAdamCallback is for OneBitAdam, got {type(inner).__name__}: pass optimizers=(optimizer, None)"
+            f"OneBitAdamCallback is for OneBitAdam, got {type(inner).__name__}: pass one by "
+            "optimizers=(optimizer, None)"
         )
     return inner

@@ -118,12 +118,13 @@ def test_whatever_is_missing_in_a_checkpoint_is_one_sentence(path, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-JUNK = (None, -1, "x", [], {}, 10**400, torch.zeros(2, dtype=torch.complex64), torch.zeros(3).to_sparse())
+JUNK = (None, -1, "x", [], {}, 10**400, torch.ones(2) * 1j, torch.zeros(3).to_sparse(), torch.zeros(3, device="meta"))
+ALSO = [("optimizer", "param_groups", 0, "betas"), ("module",), ("optimizer",), ("optimizer", "state", 0)]
 
 
-@pytest.mark.parametrize("path", [*DAMAGED, ("optimizer", "param_groups", 0, "betas"), ("module",), ("optimizer",)])
+@pytest.mark.parametrize("path", [*DAMAGED, *ALSO])
 def test_whatever_stands_in_the_place_of_something_is_one_sentence(path, tmp_path):
-    """Numbers that no float holds, complex and sparse tensors were tracebacks."""
+    """Numbers that no float holds, complex, sparse and meta tensors were tracebacks."""
     deepspeed_checkpoint(tmp_path, torch.float32)
     file = tmp_path / "global_step30" / "mp_rank_00_model_states.pt"
     for junk in JUNK:

@@ -276,7 +276,7 @@ def misused(how, t_wrong):
             optimizer.state_dict()
         if how == "two backward passes":
             backward(model, t_wrong + 1)
-        optimizer.step()
+        optimizer.step((lambda: None) if how == "closure" else None)
 
     with pytest.raises(RuntimeError) as caught:
         misuse()
@@ -291,6 +291,7 @@ def misused(how, t_wrong):
         ("saved", "backward\\(\\) has exchanged what step\\(\\) must apply"),
         ("two backward passes", "put all but the last into no_sync.*make a new one and a new optimizer"),
         ("no backward", "step\\(\\) without gradients"),
+        ("closure", "a closure can't be used with the hook, .*use OneBitAdam, with Lightning too"),
     ],
 )
 @pytest.mark.parametrize("t_wrong", [2, FREEZE_STEP + 2])

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
+
+from gpu_impl import HookedOneBitAdam
 
 pytestmark = pytest.mark.xdist_group("torchrun")
 PROGRAM = Path(__file__).parent / "trainer_programs.py"
@@ -38,3 +42,24 @@ def test_a_killed_run_resumes_to_the_same_bits(name, run):
     assert (status, nothing) == (1, [])
     status, resumed, said = run(name, "killed")
     assert (status, resumed) == (0, straight), said
+
+
+@pytest.mark.parametrize("kind", [HookedOneBitAdam, torch.optim.AdamW])
+def test_what_a_trainer_can_not_use_is_refused_by_its_name(kind):
+    """The hook's was taken, left without its exchange, and told in its first step to call backward() first."""
+    net = torch.nn.Linear(2, 2)
+    optimizer = kind(net.parameters(), **({"freeze_step": 3} if kind is HookedOneBitAdam else {}))
+    if find_spec("accelerate") is not None:
+        from gpu_impl.trainers.accelerate import prepare
+
+        with pytest.raises(
+            TypeError, match=f"^prepare is for a OneBitAdam and its model, got Linear, {kind.__name__}$"
+        ):
+            prepare(None, net, optimizer)
+    if find_spec("transformers") is not None:
+        from gpu_impl.trainers.hugging_face import OneBitAdamCallback
+
+        with pytest.raises(TypeError, match=f"^OneBitAdamCallback is for OneBitAdam, got {kind.__name__}: pass one"):
+            OneBitAdamCallback().on_train_begin(
+                SimpleNamespace(world_size=1, max_grad_norm=0), None, None, optimizer=optimizer
+            )
