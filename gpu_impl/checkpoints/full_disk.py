@@ -36,10 +36,12 @@ def told_if_full(folder: Path, tensors: Iterable[Tensor]) -> Iterator[None]:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         needed = MARGIN + sum(local(tensor).nbytes for tensor in tensors)
         is_short = min(free, shutil.disk_usage(folder).free) < needed  # the other workers write there too
-        if is_short or any(word in str(error) for word in WORDS):
+        said = any(word in str(error) for word in WORDS)
+        if is_short or said:
             raise OSError(
-                f"the disk of {folder} is full, or this user may not write so much: this worker needs about "
-                f"{needed / 1e6:.1f} MB there and {free / 1e6:.1f} MB were free; nothing was saved ({reason})"
+                f"the disk of {folder} is full, or this user may not write so much: this worker alone needs "
+                f"about {needed / 1e6:.1f} MB there, and {free / 1e6:.1f} MB were free for all; nothing was saved"
+                + (f" ({reason})" if said else "")
             ) from error
         if isinstance(error, OSError):
             raise

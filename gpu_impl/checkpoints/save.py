@@ -25,7 +25,7 @@ from gpu_impl.checkpoints.generations import WRITER, NewGeneration, check_folder
 from gpu_impl.checkpoints.reader import Reader, extra_name, packed, plain_errors, sum_key, write_manifest, write_synced
 from gpu_impl.checkpoints.receipts import Receipt, read_back, receipts_of
 from gpu_impl.checkpoints.together import Together
-from gpu_impl.optimizer.agreement import checksum, same_occasion
+from gpu_impl.optimizer.agreement import agree, checksum, same_occasion
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.collectives import Collectives, told
 from gpu_impl.optimizer.flat_params import local
@@ -65,6 +65,7 @@ def save_checkpoint(
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
     check_arguments("save_checkpoint", folder, optimizer, model)
     with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, ExitStack() as stack:
+        agree(together.everyone, {"keep": keep})
         together.call(lambda: stack.enter_context(optimizer.at_last_meeting()))
         contents = _contents(optimizer, model, extra, together)
         _write(Path(folder), optimizer.run, contents, keep, together)

@@ -122,8 +122,7 @@ def _common_values(run: Run) -> list[Tensor]:
 
 def facts_of(run: Run) -> dict[str, Any]:
     """What the workers of a run must agree on, in the order in which it is told."""
-    kernels = sorted({bucket.backend.name for _, bucket in run.pairs()})  # "auto" may find others elsewhere
-    facts: dict[str, Any] = {NUMBER: run.number, "the optimizer": run.names.optimizer, "the kernels": kernels}
+    facts: dict[str, Any] = {NUMBER: run.number, "the optimizer": run.names.optimizer}
     facts |= vars(run.settings)
     facts["the number of workers of a node"] = run.collectives.n_workers // run.collectives.size
     joined = {id(param) for content in run.contents for param in content.params}
@@ -145,9 +144,11 @@ def facts_of(run: Run) -> dict[str, Any]:
             facts[f"requires_grad of parameter {j}{where}"] = id(param) in joined
             if id(param) in joined:  # in a buffer its elements lie as in its own memory
                 facts[f"the memory format of parameter {j}{where}"] = slowest_first(values)
-    facts["which parameters lie in one buffer"] = [content.row(0) for content in run.contents]
-    facts["the phase"] = str(run.phase)
     facts["the number of applied steps"] = run.steps
+    facts["the phase"] = str(run.phase)
+    facts["which parameters lie in one buffer"] = [content.row(0) for content in run.contents]
+    # "auto" may find others elsewhere
+    facts["the kernels"] = sorted({bucket.backend.name for _, bucket in run.pairs()})
     facts[PARAMETER_VALUES] = checksum(_common_values(run))
     if run.steps:
         shared = [(bucket.variance, bucket.momentum_D()) for _, bucket in run.pairs()]

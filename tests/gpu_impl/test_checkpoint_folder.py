@@ -55,6 +55,22 @@ def test_what_others_put_into_the_folder_stays(tmp_path):
     assert len(list(tmp_path.glob("checkpoint-*-0*"))) == 1
 
 
+def save_with(folder, keeps):
+    params, optimizer = run_of(2)
+    try:
+        save_checkpoint(folder, optimizer, params, keep=keeps[dist.get_rank()])
+    except RuntimeError as error:
+        return str(error)
+    return "saved"
+
+
+def test_workers_agree_on_how_many_checkpoints_stay(tmp_path):
+    assert pool(2).call(save_with, tmp_path, (2, 2)) == ["saved"] * 2
+    said = "the workers must agree on keep: rank 0 has 1, rank 1 has 2"
+    assert pool(2).call(save_with, tmp_path, (1, 2)) == [said] * 2
+    assert len(checkpoints(tmp_path)) == 1
+
+
 def save_where_an_old_one_was_moved(folder, elsewhere):
     params, optimizer = run_of(6)
     for number in range(4):

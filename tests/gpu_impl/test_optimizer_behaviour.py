@@ -62,8 +62,8 @@ def disagree(what):
     params = model(seed=rank if what == "values" else 0)
     if what == "shape" and rank == 2:
         params[1] = nn.Parameter(torch.ones(2))
-    if what == "frozen" and rank == 1:
-        params[0].requires_grad_(requires_grad=False)
+    for param in params[: {"frozen": 1, "all frozen": len(params)}.get(what, 0) * (rank == 1)]:
+        param.requires_grad_(requires_grad=False)
     optimizer = new(
         params, lr=0.01 if what == "lr" and rank == 2 else 0.001, freeze_step=4 if rank or what != "T_w" else 5
     )
@@ -84,6 +84,7 @@ def disagree(what):
         ("T_w", "freeze_step: rank 0 has 5, rank 1 has 4", 1),
         ("shape", "the shape of parameter 1: rank 0 has (1,), rank 2 has (2,)", 1),
         ("frozen", "requires_grad of parameter 0: rank 0 has True, rank 1 has False", 1),
+        ("all frozen", "requires_grad of parameter 0: rank 0 has True, rank 1 has False", 1),
         ("values", "torch.distributed.broadcast(p.data, src=0)", 1),
         ("schedule", "lr: rank 0 has 0.001, rank 1 has 0.5", 8),
         ("nothing", "nothing", 0),
