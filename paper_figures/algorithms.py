@@ -83,6 +83,7 @@ class Experiment:
         problem, problem_args: of ``RunConfig``.
         steps, freeze_step, record_every: of the runs; T_w.
         lr: the step size of every algorithm; None: each has its own best, of ``TUNED``.
+        n_seeds: at quick scale.
     """
 
     problem: str
@@ -91,6 +92,7 @@ class Experiment:
     record_every: int
     problem_args: dict[str, Any] = field(default_factory=dict)
     lr: float | None = None
+    n_seeds: int = 5
 
     def run(self, algorithm: Algorithm, seed: int, hyper: dict[str, Any] | None = None, **changes: Any) -> RunConfig:
         """One run; ``hyper`` is added to the algorithm's own, ``changes`` are other fields of ``RunConfig``."""
@@ -119,7 +121,7 @@ class Experiment:
 
     def runs(self, scale: Scale, algorithms: Iterable[Algorithm], **changes: Any) -> list[RunConfig]:
         """Algorithms x seeds."""
-        return [self.run(algorithm, seed, **changes) for algorithm in algorithms for seed in seeds(scale)]
+        return [self.run(algorithm, seed, **changes) for algorithm in algorithms for seed in seeds(scale, self.n_seeds)]
 
 
 @cache
@@ -129,9 +131,9 @@ def _shapes(problem: str, arguments: str) -> list[list[int]] | None:
     return None if layout is None else [list(shape) for shape in layout.shapes.values()]
 
 
-def seeds(scale: Scale) -> range:
-    """5 seeds, or 20 at full scale: the same ones for every algorithm, so that comparisons are paired."""
-    return range(5 if scale is Scale.QUICK else 20)
+def seeds(scale: Scale, quick: int = 5) -> range:
+    """``quick`` seeds, or 20 at full scale: the same ones for every algorithm, so that comparisons are paired."""
+    return range(quick if scale is Scale.QUICK else 20)
 
 
 LOGISTIC = Experiment("logistic_regression", steps=1500, freeze_step=200, record_every=50)

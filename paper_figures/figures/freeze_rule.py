@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from numpy.typing import NDArray
 
 from paper_figures.algorithms import (
     ADAM,
     BLACK,
     BLUE,
     DIGITS,
+    GREEN,
+    GREY,
     LOGISTIC,
     NO_FEEDBACK,
     ONE_BIT,
+    ORANGE,
     TEXT,
+    TUNED,
     VERMILION,
+    Algorithm,
+    Experiment,
 )  # fmt: skip
+from paper_figures.claims.statistics import final
 from paper_figures.drawing import band, by_seed, legend_below, log_x, mark, note, of, seeds_note, stacked
 from paper_figures.figure import PaperFigure, Scale
 from reference.experiments import RunConfig
@@ -26,10 +40,32 @@ LOOKS = {0.98: (BLUE, "solid"), 0.999: (BLACK, (0, (5, 2)))}
 DEFAULT = 0.999  # left unsaid, so that these runs are those of the convergence figures
 
 
-def runs(scale: Scale) -> list[RunConfig]:
-    """Adam at two beta2 on three problems; 1-bit Adam that freezes itself on the digits.
+OWN = 0.98
+"""beta2 of the runs that freeze themselves."""
 
-    Without error feedback too: the claim that the rule's choice works needs a run that does not.
+LOSS = {DIGITS.problem: "loss", TEXT.problem: "held_out_loss", LOGISTIC.problem: "excess_loss"}
+"""Problem -> the loss that is compared, as in the convergence figures."""
+
+TWO_SIDED = Algorithm("two-sided, norm of all of v", "one_bit_adam", GREEN)
+EVERY_ARRAY = Algorithm("two-sided, norm of every array", "one_bit_adam", ORANGE)
+RULES = (ONE_BIT, TWO_SIDED, EVERY_ARRAY)
+"""1-bit Adam that freezes itself: by the published rule, and by ours."""
+
+
+def rules_of(experiment: Experiment) -> Iterator[tuple[Algorithm, dict[str, Any]]]:
+    """Rules, each with hyper-parameters of a run that it freezes, at the tuned step size; one vector has no arrays."""
+    own = {"beta2": OWN, "lr": TUNED[experiment.problem][ONE_BIT.label]}
+    yield ONE_BIT, {**own, "freeze_step": "paper"}
+    yield TWO_SIDED, {**own, "freeze_step": "auto"}
+    if shapes := experiment.shapes():
+        arrays = {str(k): math.prod(shape) for k, shape in enumerate(shapes)}
+        yield EVERY_ARRAY, {**own, "freeze_step": "auto", "arrays": arrays}
+
+
+def runs(scale: Scale) -> list[RunConfig]:
+    """Adam at two beta2 on three problems; 1-bit Adam that freezes itself, by three rules.
+
+    Without error feedback too, on the digits: the claim that the rule's choice works needs a run that does not.
     """
     adam = [
         config
@@ -39,10 +75,14 @@ def runs(scale: Scale) -> list[RunConfig]:
             scale, (ADAM,), hyper={} if beta2 == DEFAULT else {"beta2": beta2}, tags={"beta2": beta2}
         )
     ]
-    own = DIGITS.runs(
-        scale, (ONE_BIT, NO_FEEDBACK), hyper={"beta2": 0.98, "freeze_step": "paper"}, tags={"beta2": 0.98}
-    )
-    return adam + own
+    own = [
+        config
+        for experiment, _ in PANELS
+        for rule, hyper in rules_of(experiment)
+        for config in experiment.runs(scale, (rule,), hyper=hyper, tags={"beta2": OWN})
+    ]
+    fed = {"beta2": OWN, "freeze_step": "paper"}
+    return adam + own + DIGITS.runs(scale, (NO_FEEDBACK,), hyper=fed, tags={"beta2": OWN})
 
 
 def ratios(table: pd.DataFrame) -> pd.DataFrame:
@@ -62,9 +102,49 @@ def first_fired(ratio: pd.DataFrame) -> pd.DataFrame:
     return holds.drop_duplicates(["problem", "beta2", "seed"])
 
 
+def outcomes(table: pd.DataFrame) -> Iterator[tuple[str, Algorithm, NDArray[Any], float]]:
+    """Problem, rule, final loss over that of Adam with the same beta2 for every seed, share of steps compressed."""
+    for experiment, _ in PANELS:
+        here = table.loc[(table["problem"] == experiment.problem) & (table["beta2"] == OWN)]
+        adam = final(here, ADAM.label, LOSS[experiment.problem])
+        for rule in [rule for rule in RULES if rule.label in set(here["label"])]:
+            frozen = float(np.mean(np.asarray(of(here, rule)["frozen"])))
+            yield experiment.problem, rule, final(here, rule.label, LOSS[experiment.problem]).log_S - adam.log_S, frozen
+
+
+def draw_outcomes(axes: Axes, table: pd.DataFrame) -> None:
+    """A row a problem, a marker a seed, coloured by rule; the share of compressed steps stands beside it."""
+    names = [experiment.problem for experiment, _ in PANELS]
+    for problem, rule, log_S, frozen in outcomes(table):
+        place = RULES.index(rule)
+        y = len(names) - 1 - names.index(problem) + 0.25 * (1 - place)
+        name = "published rule" if rule is ONE_BIT else rule.label
+        axes.plot(
+            np.exp(log_S), np.full(log_S.size, y), "osD"[place], color=rule.color, markersize=5, linestyle="none",
+            label=name if problem == names[0] else "_",
+        )  # fmt: skip
+        axes.annotate(
+            f"{frozen:.0%} compressed", (1.0, y), xycoords=("axes fraction", "data"), xytext=(-4, 0),
+            textcoords="offset points", fontsize=8, color="#444444", ha="right", va="center",
+        )  # fmt: skip
+    axes.axvline(1, color=GREY, linewidth=1.0)
+    axes.set_yticks(range(len(names)), [title.replace(" ", "\n") for _, title in reversed(PANELS)], fontsize=8)
+    axes.set(
+        xlabel="final loss over Adam's, β₂ = 0.98",
+        ylabel="problem",
+        xscale="log",
+        title="What the rules make of the run",
+    )
+    axes.set_ylim(-0.5, len(names) - 0.5)
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * (high / low) ** 0.5)  # room for what stands beside it
+    legend_below(axes, ncols=1)
+
+
 def draw(table: pd.DataFrame) -> Canvas:
-    """The ratio against t / Delta, a panel a problem."""
-    canvas, panels = stacked(2.7, 2.7, 3.0)
+    """The ratio against t / Delta, a panel a problem; then where 1-bit Adam ends by each rule."""
+    canvas, (*panels, last) = stacked(2.7, 2.7, 3.0, 2.8)
+    draw_outcomes(last, table)
     ratio = ratios(table)
     for axes, (experiment, title) in zip(panels, PANELS, strict=True):
         here = ratio.loc[ratio["problem"] == experiment.problem]
@@ -97,16 +177,20 @@ FIGURE = PaperFigure(
     title="The 0.96 rule: freeze once v has nearly stopped falling",
     beside="Tang et al. 2021, section on the warm-up (there: BERT-Large stops at step 22,173, recalled)",
     caption=(
-        "The ratio that the rule C10 watches, the norm of v over its value Δ = 1/(1−β₂) steps ago. It is meant to "
-        "fire when v has stopped falling. But v starts at zero: at the very first chance, t = Δ + 1, it is "
-        "compared with a single squared gradient times 1−β₂, so without a learning-rate warm-up, and while "
-        "squared gradients don't fall, the rule fires there (theorem T7c), whatever comes after. The figure "
-        "begins at the first recorded step after that. 1-bit Adam left to the rule has frozen by its next "
-        "recorded step on every seed, and with β₂ = 0.98 pays for it: it ends far above Adam with the same β₂. "
-        "The curves show what it would see if it waited. On the transformer the ratio passes 0.96 after three Δ "
-        "and stays above, as v goes on growing; on logistic regression after ten Δ, and hovers there; on the "
-        "digits v falls for as long as the loss does, so the ratio stays below, but for jumps where Adam itself "
-        "stumbles."
+        "Above: the ratio that the rule C10 watches, the norm of v over its value Δ = 1/(1−β₂) steps ago, over runs "
+        "of Adam. The rule is meant to fire when v has stopped falling. But v starts at zero: at the very first "
+        "chance, t = Δ + 1, it is compared with a single squared gradient times 1−β₂, so without a learning-rate "
+        "warm-up, and while squared gradients don't fall, the rule fires there (theorem T7c), whatever comes after. "
+        "The curves begin at the first recorded step after that, and show what the rule would see if it waited. On "
+        "the transformer the ratio passes 0.96 after three Δ and stays above, as v goes on growing; on logistic "
+        "regression after ten Δ, and hovers there; on the digits v falls for as long as the loss does, so the ratio "
+        "stays below, but for jumps where Adam itself stumbles. Below: where 1-bit Adam ends that is left to a rule, "
+        "a marker a seed. By the published rule it is frozen by its next recorded step on every seed, and ends ten "
+        "times above Adam on logistic regression and far above it on the digits. Two-sided and corrected for the cold "
+        "start, the same norm waits: on logistic regression and the transformer the run ends on Adam with 69 % and 83 "
+        "% of its steps compressed. On the digits no rule saves it: frozen halfway it ends above Adam on three of "
+        "five seeds, and on the others it never freezes. The norms of all arrays settle late, if they do: 21 % "
+        "compressed on the transformer, none on the digits."
     ),
     draw=draw,
     runs=runs,

@@ -25,7 +25,7 @@ from paper_figures.claims.problems import FIGURES
 from paper_figures.claims.registry import all_claims, claims_table
 from paper_figures.claims.statements import short_warmup
 from paper_figures.family import DILOCO, ONE_BIT_LAMB, SPARSE_LOCO, ZERO_ONE
-from paper_figures.figures import gan, robustness
+from paper_figures.figures import freeze_rule, gan, robustness
 from verification.adapters.published.pages import LAWS
 
 CLAIMS = {claim.id: claim for claim in all_claims()}
@@ -107,11 +107,17 @@ def variances(speed, early=3.0, restless=1.0):
     return pd.concat(tables, ignore_index=True)
 
 
-def rule(levels, dip=10):
-    """Three algorithms on the digits; the norm of v dips before it is steady, so that the rule waits."""
+def rule(levels, dip=10, two_sided=1e-2, late=()):
+    """The rules on every problem; the norm of v dips before it is steady, so that they wait; ``late``: too long."""
     kept = {label: levels[label] for label in (ADAM.label, ONE_BIT.label, NO_FEEDBACK.label)}
-    table = curves(kept, every=20, steps=1000).assign(problem="mlp", beta2=0.99)
-    return table.assign(variance_l1=1 + dip * np.exp(-table["step"] / 100))
+    kept |= dict.fromkeys([one.label for one in freeze_rule.RULES[1:]], two_sided)
+    table = curves(kept, every=10, steps=1000)
+    table["variance_l1"] = 1 + dip * np.exp(-table["step"] / 100)
+    tables = [table.assign(problem=problem, beta2=freeze_rule.OWN) for problem in freeze_rule.LOSS]
+    for one in tables:
+        if one["problem"].iloc[0] in late:
+            one["frozen"] = 0
+    return pd.concat(tables, ignore_index=True)
 
 
 def sweep(column, label, levels, others):
@@ -159,7 +165,11 @@ def errors(size):
 
 def true_facts(claim):
     """``good_facts``, with what only this claim needs to be reproduced in full."""
-    own = {"P22": {"profile": profile(infiniband=2200.0)}, "P31": {"gan": game(one_bit=1.5e-2)}}
+    own = {
+        "P35": {"freeze_rule": rule(TRUE_LEVELS | {ONE_BIT.label: 5.0})},
+        "P22": {"profile": profile(infiniband=2200.0)},
+        "P31": {"gan": game(one_bit=1.5e-2)},
+    }
     return GOOD | own.get(claim.id, {})
 
 
@@ -295,6 +305,7 @@ def bad_facts():
         "P32": family({ZERO_ONE.label: 1.0}),
         "P33": family({ONE_BIT_LAMB.label: 1.0}),
         "P34": family({DILOCO.label: 1.0, SPARSE_LOCO.label: 1.0}),
+        "P35": {"freeze_rule": rule(TRUE_LEVELS, two_sided=5.0, late=tuple(freeze_rule.LOSS))},
     }
 
 
@@ -331,7 +342,10 @@ def partly_bad_facts():
             "spread of √v over coordinates against that of the average of g²"]),
         ("P5", {"variance_stability": variances(0.01, restless=9.0)}, [
             "character transformer, the array that moves most", "digits MLP, the array that moves most"]),
-        ("P6", {"freeze_rule": rule(TRUE_LEVELS, dip=-0.9)}, ["digits MLP, β2 = 0.99"]),
+        ("P6", {"freeze_rule": rule(TRUE_LEVELS, dip=-0.9)}, [
+            "character transformer, β2 = 0.98", "logistic regression, β2 = 0.98", "digits MLP, β2 = 0.98"]),
+        ("P35", {"freeze_rule": rule(TRUE_LEVELS | {ONE_BIT.label: 5.0}, late=("mlp",))}, [
+            "digits MLP, in the first half"]),
         ("P7", on("digits_mlp", {ONE_BIT.label: 1.0}), ["digits MLP"]),
         ("P7", on("digits_mlp", {NO_FEEDBACK.label: 1e-2}), ["digits MLP", "digits MLP, feedback removed"]),
         ("P8", on("digits_mlp", {NO_FEEDBACK.label: 1e-3}), ["digits MLP"]),

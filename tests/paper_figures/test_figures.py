@@ -48,7 +48,7 @@ def test_it_says_what_to_see(figure):
 
 
 @every_run_figure
-def test_runs_are_valid_and_have_five_seeds(figure):
+def test_runs_are_valid_and_have_enough_seeds(figure):
     for scale in Scale:
         configs = figure.runs(scale)
         for config in {(c.label, c.problem, c.probe): c for c in configs}.values():
@@ -57,7 +57,7 @@ def test_runs_are_valid_and_have_five_seeds(figure):
         groups: dict = {}
         for c in configs:
             groups.setdefault((c.problem, c.label, c.n_workers, tuple(c.tags.items())), set()).add(c.seed)
-        assert all(len(seeds) == (5 if scale is Scale.QUICK else 20) for seeds in groups.values())
+        assert {len(seeds) for seeds in groups.values()} <= ({5, 10} if scale is Scale.QUICK else {20})
         assert len({frozenset(seeds) for seeds in groups.values()}) == 1, "every algorithm sees the same seeds"
         unique = {c.key(): tuple(c.tags.items()) for c in configs}
         assert len(unique) == len(configs), "two runs of one figure are the same run"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from paper_figures.algorithms import ADAM, NO_FEEDBACK, ONE_BIT
+from paper_figures.algorithms import ADAM, DIGITS, NO_FEEDBACK, ONE_BIT
 from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
 from paper_figures.claims.facts import where
 from paper_figures.claims.statistics import MIN_SEEDS, final, no_worse, worse
-from paper_figures.figures.freeze_rule import first_fired, ratios
+from paper_figures.figures.freeze_rule import LOSS, first_fired, ratios
 
 PROBLEMS = {
     "mlp": "digits MLP",
@@ -23,13 +23,15 @@ def measure(facts: Facts) -> list[Check]:
     frozen_by_rule = where(table, label=ONE_BIT.label)
     if len(set(frozen_by_rule["beta2"])) != 1:
         raise EvidenceError("freeze_rule has 1-bit Adam with no beta2, or with several")
-    digits = where(table, problem="mlp", beta2=frozen_by_rule["beta2"].iloc[0])
-    adam = final(digits, ADAM.label)
-    of = "Adam's final loss"
-    checks = [
-        no_worse(final(digits, ONE_BIT.label), adam, "digits MLP, frozen by the rule", of=of, required=True),
-        worse(final(digits, NO_FEEDBACK.label), adam, "the same, feedback removed", of=of, guard=True),
-    ]
+    of, checks = "Adam's final loss", []
+    for problem, column in LOSS.items():
+        here = where(table, problem=problem, beta2=frozen_by_rule["beta2"].iloc[0])
+        adam, name = final(here, ADAM.label, column), f"{PROBLEMS[problem]}, frozen by the rule"
+        stress = problem == DIGITS.problem
+        checks.append(no_worse(final(here, ONE_BIT.label, column), adam, name, of=of, part=problem, required=stress))
+        if stress:
+            less = final(here, NO_FEEDBACK.label, column)
+            checks.append(worse(less, adam, "the same, feedback removed", of=of, part=problem, guard=True))
     ratio: Any = ratios(table)
     fired = first_fired(ratio)
     for (problem, beta2), chances in ratio.groupby(["problem", "beta2"]):
