@@ -213,7 +213,9 @@ def tied_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> Optimizer
     u_ND = np.zeros((n, dim))
     which = rng.choice(n, 3, replace=False)
     u_ND[which] = n * np.array([[1.0], [2.0], [3.0]]) * said_3D * _shuffled_signs(rng, dim)
-    return _run(traits, hyper, np.stack([np.full((n, dim), 4.0), u_ND, np.zeros((n, dim))]))
+    first_ND = np.zeros((n, dim))
+    first_ND[which[0]] = 4 * n  # the mean of equal gradients may round, and P with it; the N here divide this exactly
+    return _run(traits, hyper, np.stack([first_ND, u_ND, np.zeros((n, dim))]))
 
 
 def _run(traits: Traits, hyper: CommonHyper, grads_TND: Array) -> OptimizerCase:

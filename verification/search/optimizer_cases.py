@@ -374,8 +374,9 @@ def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:
         row = optimizer_space(traits, can_save=False).random_row(rng)
         values = vars(_hyper(row, 1, n, 16, traits, rng)) | fixed | {"scale": scales[seed // len(counts) % len(scales)]}
         if row.get("compress") == "update" and not (traits.taken("eps") or traits.taken("beta2")):
-            # so that P is a power of two: sqrt(v) = 1.5, or 4 with the correction, and the denominator is 2 or 8
-            values |= {"beta2": 1 - 9 / 64, "eps": 4.0 if row["bias_correction"] else 0.5}
+            # so that P is a power of two: sqrt(v) = 1.5 and the denominator 2, or 4 and 8 with the correction, which
+            # some multiply by: 1 over it is 4
+            values |= {"beta2": 3 / 4, "eps": 4.0} if row["bias_correction"] else {"beta2": 1 - 9 / 64, "eps": 0.5}
         if (case := make(traits, n, traits.hyper(**values), seed)) is not None:
             return _begun(case, row["begin"], traits, rng)
     return None
