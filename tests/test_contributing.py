@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import sympy as sp
@@ -23,10 +24,11 @@ from paper_figures.render import all_figures
 from theory import registry
 from theory.theorem import Line, by_id
 from theory.verdict import judge
+from verification.mutants.base_collective import BaseCollective
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-WHOLE = dict(re.findall(r"This is a\swhole file, `([\w/.]+)`.*?```python\n(.*?)```", PAGE, flags=re.DOTALL))
+WHOLE = dict(re.findall(r"This\sis\sa\swhole\sfile, `([\w/.]+)`.*?```python\n(.*?)```", PAGE, flags=re.DOTALL))
 
 
 @contextmanager
@@ -50,8 +52,33 @@ def onebit(*arguments):
     return CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, arguments)))
 
 
-def test_the_page_has_both():
-    assert set(WHOLE) == {"theory/theorems/twice_a_product.py", "paper_figures/figures/residual.py"}
+def test_the_page_has_them_all():
+    files = (
+        "theory/theorems/twice_a_product.py",
+        "verification/mutants/half_is_minus.py",
+        "paper_figures/figures/residual.py",
+    )
+    assert tuple(WHOLE) == files
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_file_of_the_page_passes_the_linter_in_its_place(name):
+    for command in (["check"], ["format", "--check"]):
+        line = [sys.executable, "-m", "ruff", *command, "--stdin-filename", name, "-"]
+        done = subprocess.run(
+            line, cwd=ROOT, input=WHOLE[name], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_mutant_of_the_page_is_killed():
+    space: dict = {"__name__": "half_is_minus"}
+    exec(compile(WHOLE["verification/mutants/half_is_minus.py"], "half_is_minus.py", "exec"), space)
+    bug = space["HalfIsMinus"]
+    u_D = np.array([[1.0, 1e-6]], np.float32)
+    _, errors_ND, _ = bug().allreduce(u_D, np.zeros_like(u_D), np.zeros(2, np.float32))
+    right = BaseCollective().allreduce(u_D, np.zeros_like(u_D), np.zeros(2, np.float32))[1]
+    assert errors_ND[0, 1] > 0 > right[0, 1]
 
 
 def test_the_theorem_holds_and_a_wrong_one_does_not(tmp_path):

@@ -13,11 +13,13 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verification.loading import load_class
@@ -216,6 +218,10 @@ def main(descriptor: int) -> None:
         send("result", result)
     except (ValueError, AdapterError) as error:
         send("error", str(error))
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}, line {last.lineno}"
+        send("error", f"the check itself failed, not the class: {type(error).__name__} in {where}: {error}")
     except KeyboardInterrupt:  # of the class, which has set a handler of its own: what was found is with the parent
         os._exit(1)
 

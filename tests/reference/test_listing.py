@@ -50,3 +50,10 @@ def test_the_list_is_printed_and_written(tmp_path):
         assert f"{row['bytes_per_step']:,.0f}" in line
         assert f"{row['rounds_per_step']:.2f}" in line
     assert runner.invoke(app, ["list", "--workers", "1"]).exit_code == 2
+
+
+def test_an_optimizer_without_a_source_is_one_sentence(monkeypatch):
+    monkeypatch.delitem(SOURCES, "adam")
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["list"])
+    assert result.exit_code == 2
+    assert "adam has no entry in SOURCES of reference/optimizers/__init__.py" in result.output

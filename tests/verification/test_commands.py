@@ -215,6 +215,20 @@ def test_no_class_ends_its_check_with_status_0(how, tmp_path, brief, monkeypatch
         assert "ended its process with exit status 0 before there was a verdict" in capsys.readouterr().out
 
 
+def test_a_clause_that_raises_does_not_blame_the_class(tmp_path, quick):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from verification.independent.collectives import Float64\n"
+        "from verification.relation.compression import CompressionRound\n"
+        "def boom(self):\n    raise TypeError('no law')\n"
+        "CompressionRound.worker_scale = boom\n"
+    )
+    with pytest.raises(
+        typer.BadParameter, match=r"^the check itself failed, not the class: TypeError in mine\.py, line 4"
+    ):
+        call(verify, f"{path}:Float64")
+
+
 @pytest.mark.parametrize("raised", ["GeneratorExit()", "KeyboardInterrupt()", "BaseException('x')"])
 def test_whatever_a_class_raises_is_a_sentence(raised, tmp_path, quick):
     path = tmp_path / "raises.py"

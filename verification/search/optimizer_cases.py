@@ -322,7 +322,8 @@ def _put_largest(
 def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
     """Few cases of ``LARGE`` size that hold every level of every other feature that is not too long with it.
 
-    The last has the first level of each, several workers and long blocks: extremes of the others may hide an error.
+    The last ones, one for each form, have the first level of each, several workers and long blocks: extremes of the
+    others may hide an error.
     """
     if not traits.compresses or traits.sizes is not None:
         return []
@@ -333,8 +334,10 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
     plain["workers"] = (several or space.features["workers"])[0]
     if "scale_block" in plain:
         plain["scale_block"] = space.features["scale_block"][-1]
-    if not space.exclusion({**plain, "size": LARGE}):
-        rows.append((plain, np.random.default_rng([seed, len(rows)])))
+    for form in space.features.get("compress", (None,)):
+        row = plain if form is None else plain | {"compress": form}
+        if not space.exclusion({**row, "size": LARGE}):
+            rows.append((row, np.random.default_rng([seed, len(rows)])))
     return [optimizer_case(row, traits, rng) for row, rng in rows]
 
 
