@@ -63,7 +63,7 @@ def list_optimizers(
 ) -> None:
     """Say which optimizers the reference has, where they are from, and the bytes and rounds they take."""
     console = Console()
-    if unnamed := ", ".join(OPTIMIZERS.keys() - SOURCES.keys()):
+    if unnamed := ", ".join(sorted(OPTIMIZERS.keys() - SOURCES.keys())):
         raise typer.BadParameter(f"{unnamed} has no entry in SOURCES of reference/optimizers/__init__.py")
     entries = [count(name, workers, dim, steps) for name in OPTIMIZERS]
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)

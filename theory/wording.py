@@ -53,16 +53,8 @@ def _letters() -> dict[str, frozenset[sp.Expr]]:
         shares |= {f"{tens}-{unit}": whole[tens] + shares[unit] for unit in UNITS_TH.split()}
     large = {"hundred": 100} | {name: 1000 ** (k + 1) for k, name in enumerate(LARGE.split())}
     whole |= large | dict(zip(TUPLES.split(), range(3, 11), strict=True))
-    whole |= dict.fromkeys(("zero", "nought", "naught", "nil"), 0) | {
-        "centuple": 100,
-        "twice": 2,
-        "double": 2,
-        "thrice": 3,
-        "treble": 3,
-        "cube": 3,
-        "dozen": 12,
-        "decade": 10,
-    }
+    whole |= {"centuple": 100, "twice": 2, "double": 2, "thrice": 3, "treble": 3, "cube": 3, "dozen": 12, "decade": 10}
+    whole |= dict.fromkeys(("zero", "nought", "naught", "nil"), 0)
     shares |= {f"{name}th": value for name, value in large.items()}
     result: dict[str, frozenset[sp.Expr]]
     result = {word: frozenset({sp.Integer(n)}) for word, n in whole.items() if word != "one"}

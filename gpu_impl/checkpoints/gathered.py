@@ -8,7 +8,7 @@ from torch import distributed as dist
 from torch.distributed.tensor import DTensor
 from torch.optim.optimizer import Optimizer
 
-from gpu_impl.optimizer.base import OneBitOptimizer
+from gpu_impl.optimizer.base import OneBitOptimizer, check_ours
 from gpu_impl.optimizer.names import OF
 from gpu_impl.optimizer.state import of_workers
 
@@ -23,7 +23,7 @@ def gathered_state_dict(optimizer: OneBitOptimizer) -> dict[str, Any]:
         ValueError: parameters are sharded, so that rank 0 can't hold what belongs to other shards; or this is no
             optimizer of ours.
     """
-    _check_ours("gathered_state_dict", optimizer)
+    check_ours("gathered_state_dict(optimizer)", optimizer)
     return _gather(optimizer, optimizer.state_dict())
 
 
@@ -33,13 +33,8 @@ def gather_on_save(optimizer: OneBitOptimizer) -> None:
     Raises:
         ValueError: this is no optimizer of ours.
     """
-    _check_ours("gather_on_save", optimizer)
+    check_ours("gather_on_save(optimizer)", optimizer)
     optimizer.register_state_dict_post_hook(_gather)
-
-
-def _check_ours(call: str, optimizer: Any) -> None:
-    if not isinstance(optimizer, OneBitOptimizer):
-        raise ValueError(f"{call}(optimizer) takes a OneBitAdam, got {type(optimizer).__name__}")
 
 
 def _gather(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:

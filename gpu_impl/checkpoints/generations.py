@@ -84,10 +84,10 @@ def check_folder(call: str, folder: Any) -> None:
     if not isinstance(folder, (str, os.PathLike)) or not isinstance(name := os.fspath(folder), str) or not name:
         raise ValueError(f"{call}: folder must be a path, got {folder!r}; '.' is this folder")
     try:
-        encoded = os.fsencode(name)
+        is_name = b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
-        encoded = b"\0"
-    if b"\0" in encoded:
+        is_name = False
+    if not is_name:
         raise ValueError(f"{call}: folder must be a path, and nothing can be called {name!r}")
     for path in (Path(name), *Path(name).parents):
         if is_there(path) and not path.is_dir():

@@ -26,7 +26,7 @@ from gpu_impl.checkpoints.reader import Reader, extra_name, packed, plain_errors
 from gpu_impl.checkpoints.receipts import Receipt, read_back, receipts_of
 from gpu_impl.checkpoints.together import Together
 from gpu_impl.optimizer.agreement import agree, checksum, same_occasion
-from gpu_impl.optimizer.base import OneBitOptimizer
+from gpu_impl.optimizer.base import OneBitOptimizer, check_ours
 from gpu_impl.optimizer.collectives import Collectives, told
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.names import OF
@@ -186,9 +186,9 @@ def check_arguments(call: str, folder: Any, optimizer: Any, model: Any) -> None:
         ValueError: they are not.
         OSError: the folder is a file, or can't be looked at.
     """
-    check_folder(f"{call}(folder, optimizer, model)", folder)
-    if not isinstance(optimizer, OneBitOptimizer):
-        raise ValueError(f"{call}(folder, optimizer, model) takes a OneBitAdam, got {type(optimizer).__name__}")
+    call = f"{call}(folder, optimizer, model)"
+    check_folder(call, folder)
+    check_ours(call, optimizer)
     if model is not None and not isinstance(model, nn.Module):
         hint = ": give the model itself" if isinstance(model, dict) else ""
         raise ValueError(f"model must be a torch.nn.Module or None, got {type(model).__name__}{hint}")

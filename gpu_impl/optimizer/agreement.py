@@ -122,8 +122,7 @@ def _common_values(run: Run) -> list[Tensor]:
 
 def facts_of(run: Run) -> dict[str, Any]:
     """What the workers of a run must agree on, in the order in which it is told."""
-    facts: dict[str, Any] = {NUMBER: run.number, "the optimizer": run.names.optimizer}
-    facts |= vars(run.settings)
+    facts: dict[str, Any] = {NUMBER: run.number, "the optimizer": run.names.optimizer, **vars(run.settings)}
     facts["the number of workers of a node"] = run.collectives.n_workers // run.collectives.size
     joined = {id(param) for content in run.contents for param in content.params}
     facts["the number of parameter groups"] = len(run.groups)

@@ -308,6 +308,16 @@ class _TakePart(JoinHook):
         self.optimizer.take_part()
 
 
+def check_ours(call: str, optimizer: Any) -> None:
+    """Whether what ``call`` was given is an optimizer of ours.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(optimizer, OneBitOptimizer):
+        raise ValueError(f"{call} takes a OneBitAdam, got {type(optimizer).__name__}")
+
+
 def _by_number(states: Any, groups: list[Any]) -> dict[int, ParamState]:
     """States by the number of their parameter; ``params`` of the groups names them, by numbers or otherwise."""
     if not isinstance(states, dict):

@@ -6,19 +6,27 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from paper_figures.algorithms import ADAM, ONE_BIT
+from paper_figures.algorithms import ADAM, DIGITS, LOGISTIC, ONE_BIT, PATCHES, TEXT
 from paper_figures.claims.claim import Check, Facts
 from paper_figures.claims.facts import bytes_per_step, freeze_step
 from paper_figures.claims.statistics import Runs, final, last, whole_curve
 
-CONVERGENCE = {
-    "convergence_logistic_regression": ("logistic regression", "excess_loss"),
-    "convergence_digits_mlp": ("digits MLP", "loss"),
-    "convergence_char_transformer": ("character transformer", "held_out_loss"),
-    "convergence_denoising": ("denoising autoencoder", "held_out_loss"),
+PROBLEMS = {
+    TEXT.problem: ("character transformer", "held_out_loss"),
+    PATCHES.problem: ("denoising autoencoder", "held_out_loss"),
+    DIGITS.problem: ("digits MLP", "loss"),
+    LOGISTIC.problem: ("logistic regression", "excess_loss"),
 }
-"""Figure -> what its problem is called, and the column of its y axis: the loss on held-out data, but for the convex
-problem, where the distance to the optimum is known, and the stress test, which is learnt by heart."""
+"""Problem -> what it is called, and the loss that counts: on held-out data, but for the convex problem, where the
+distance to the optimum is known, and the stress test, which is learnt by heart."""
+
+CONVERGENCE = {
+    "convergence_logistic_regression": PROBLEMS[LOGISTIC.problem],
+    "convergence_digits_mlp": PROBLEMS[DIGITS.problem],
+    "convergence_char_transformer": PROBLEMS[TEXT.problem],
+    "convergence_denoising": PROBLEMS[PATCHES.problem],
+}
+"""Figure -> what its problem is called, and the column of its y axis."""
 
 FAMILY = {
     "family_digits": CONVERGENCE["convergence_digits_mlp"],

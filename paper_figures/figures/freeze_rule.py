@@ -29,6 +29,7 @@ from paper_figures.algorithms import (
     Algorithm,
     Experiment,
 )  # fmt: skip
+from paper_figures.claims.problems import PROBLEMS
 from paper_figures.claims.statistics import final
 from paper_figures.drawing import band, by_seed, legend_below, log_x, mark, note, of, seeds_note, stacked
 from paper_figures.figure import PaperFigure, Scale
@@ -42,9 +43,6 @@ DEFAULT = 0.999  # left unsaid, so that these runs are those of the convergence 
 
 OWN = 0.98
 """beta2 of the runs that freeze themselves."""
-
-LOSS = {DIGITS.problem: "loss", TEXT.problem: "held_out_loss", LOGISTIC.problem: "excess_loss"}
-"""Problem -> the loss that is compared, as in the convergence figures."""
 
 TWO_SIDED = Algorithm("two-sided, norm of all of v", "one_bit_adam", GREEN)
 EVERY_ARRAY = Algorithm("two-sided, norm of every array", "one_bit_adam", ORANGE)
@@ -106,10 +104,11 @@ def outcomes(table: pd.DataFrame) -> Iterator[tuple[str, Algorithm, NDArray[Any]
     """Problem, rule, final loss over that of Adam with the same beta2 for every seed, share of steps compressed."""
     for experiment, _ in PANELS:
         here = table.loc[(table["problem"] == experiment.problem) & (table["beta2"] == OWN)]
-        adam = final(here, ADAM.label, LOSS[experiment.problem])
+        _, column = PROBLEMS[experiment.problem]
+        adam = final(here, ADAM.label, column)
         for rule in [rule for rule in RULES if rule.label in set(here["label"])]:
             frozen = float(np.mean(np.asarray(of(here, rule)["frozen"])))
-            yield experiment.problem, rule, final(here, rule.label, LOSS[experiment.problem]).log_S - adam.log_S, frozen
+            yield experiment.problem, rule, final(here, rule.label, column).log_S - adam.log_S, frozen
 
 
 def draw_outcomes(axes: Axes, table: pd.DataFrame) -> None:
@@ -130,7 +129,7 @@ def draw_outcomes(axes: Axes, table: pd.DataFrame) -> None:
     axes.axvline(1, color=GREY, linewidth=1.0)
     axes.set_yticks(range(len(names)), [title.replace(" ", "\n") for _, title in reversed(PANELS)], fontsize=8)
     axes.set(
-        xlabel="final loss over Adam's, β₂ = 0.98",
+        xlabel=f"final loss over Adam's, β₂ = {OWN:g}",
         ylabel="problem",
         xscale="log",
         title="What the rules make of the run",

@@ -21,13 +21,13 @@ from paper_figures.algorithms import (
     SHORT,
 )  # fmt: skip
 from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED, ONE_BIT_UNFUSED
-from paper_figures.claims.problems import FIGURES
+from paper_figures.claims.problems import FIGURES, PROBLEMS
 from paper_figures.claims.registry import all_claims, claims_table
-from paper_figures.claims.statements import short_warmup
 from paper_figures.family import DILOCO, ONE_BIT_LAMB, SPARSE_LOCO, ZERO_ONE
 from paper_figures.figures import freeze_rule, gan, robustness
 from verification.adapters.published.pages import LAWS
 
+BY_RULE = tuple(experiment.problem for experiment, _ in freeze_rule.PANELS)
 CLAIMS = {claim.id: claim for claim in all_claims()}
 SECONDS = {ONE_BIT_FUSED: 0.8, ADAM_FUSED: 1.0, ONE_BIT_UNFUSED: 99.0}
 """For 10^9 parameters."""
@@ -113,7 +113,7 @@ def rule(levels, dip=10, two_sided=1e-2, late=()):
     kept |= dict.fromkeys([one.label for one in freeze_rule.RULES[1:]], two_sided)
     table = curves(kept, every=10, steps=1000)
     table["variance_l1"] = 1 + dip * np.exp(-table["step"] / 100)
-    tables = [table.assign(problem=problem, beta2=freeze_rule.OWN) for problem in freeze_rule.LOSS]
+    tables = [table.assign(problem=problem, beta2=freeze_rule.OWN) for problem in BY_RULE]
     for one in tables:
         if one["problem"].iloc[0] in late:
             one["frozen"] = 0
@@ -179,7 +179,7 @@ def short(level, *, fewer=20):
         {ADAM_CORRECTED.label: 1e-2, ONE_BIT.label: 1e-2, SHORT.label: level, NO_FEEDBACK.label: 5.0}, compressed=()
     )
     table.loc[table["label"] == SHORT.label, "bytes_per_worker"] /= fewer
-    return pd.concat([table.assign(problem=problem) for problem in short_warmup.PROBLEMS], ignore_index=True)
+    return pd.concat([table.assign(problem=problem) for problem in PROBLEMS], ignore_index=True)
 
 
 def forms(level=1e-2, dense=1e-2):
@@ -305,7 +305,7 @@ def bad_facts():
         "P32": family({ZERO_ONE.label: 1.0}),
         "P33": family({ONE_BIT_LAMB.label: 1.0}),
         "P34": family({DILOCO.label: 1.0, SPARSE_LOCO.label: 1.0}),
-        "P35": {"freeze_rule": rule(TRUE_LEVELS, two_sided=5.0, late=tuple(freeze_rule.LOSS))},
+        "P35": {"freeze_rule": rule(TRUE_LEVELS, two_sided=5.0, late=BY_RULE)},
     }
 
 

@@ -44,7 +44,7 @@ def collective_space(traits: Traits) -> Space:
         "sizes": ("one", "several"),
         "buffers": tuple(BUFFERS),
         "magnitude": magnitudes(flushes=traits.flushes_subnormals),
-        "residual": ("yes", "none", "cancels", *ALONE[: 1 + traits.has_server_error]),
+        "residual": ("yes", "none", "cancels", *(ALONE if traits.has_server_error else ALONE[:1])),
         "layout": allowed_layouts(traits),
         "factor": (1.0, 2.0**20, 2.0**-20, -1.0),
     }
@@ -102,8 +102,8 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
     if row["buffers"] in ALIKE:
         arrays[:2] = ALIKE[row["buffers"]](rng, *arrays[:2])
     if row["residual"] in ALONE:  # w is the old error, whatever the arithmetic: 0 is a tie
-        kept_D = rng.random(shape[1]) < (0.5 if row["residual"] != "nothing" else 0.0)
-        arrays = [np.zeros(shape), np.zeros(shape), np.where(kept_D, arrays[2], 0.0)]
+        share = 0.0 if row["residual"] == "nothing" else 0.5
+        arrays = [np.zeros(shape), np.zeros(shape), np.where(rng.random(shape[1]) < share, arrays[2], 0.0)]
     if not traits.has_server_error:
         arrays[2] = np.zeros(shape[1])
     buffers_ND, errors_ND, error_D = (array.astype(traits.numpy_dtype) for array in arrays)

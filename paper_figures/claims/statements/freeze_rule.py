@@ -7,14 +7,9 @@ from typing import Any
 from paper_figures.algorithms import ADAM, DIGITS, NO_FEEDBACK, ONE_BIT
 from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
 from paper_figures.claims.facts import where
+from paper_figures.claims.problems import PROBLEMS
 from paper_figures.claims.statistics import MIN_SEEDS, final, no_worse, worse
-from paper_figures.figures.freeze_rule import LOSS, first_fired, ratios
-
-PROBLEMS = {
-    "mlp": "digits MLP",
-    "char_transformer": "character transformer",
-    "logistic_regression": "logistic regression",
-}
+from paper_figures.figures.freeze_rule import PANELS, first_fired, ratios
 
 
 def measure(facts: Facts) -> list[Check]:
@@ -24,11 +19,12 @@ def measure(facts: Facts) -> list[Check]:
     if len(set(frozen_by_rule["beta2"])) != 1:
         raise EvidenceError("freeze_rule has 1-bit Adam with no beta2, or with several")
     of, checks = "Adam's final loss", []
-    for problem, column in LOSS.items():
+    for experiment, _ in PANELS:
+        problem, (name, column) = experiment.problem, PROBLEMS[experiment.problem]
         here = where(table, problem=problem, beta2=frozen_by_rule["beta2"].iloc[0])
-        adam, name = final(here, ADAM.label, column), f"{PROBLEMS[problem]}, frozen by the rule"
-        stress = problem == DIGITS.problem
-        checks.append(no_worse(final(here, ONE_BIT.label, column), adam, name, of=of, part=problem, required=stress))
+        adam, own = final(here, ADAM.label, column), final(here, ONE_BIT.label, column)
+        stress = experiment is DIGITS
+        checks.append(no_worse(own, adam, f"{name}, frozen by the rule", of=of, part=problem, required=stress))
         if stress:
             less = final(here, NO_FEEDBACK.label, column)
             checks.append(worse(less, adam, "the same, feedback removed", of=of, part=problem, guard=True))
@@ -42,7 +38,7 @@ def measure(facts: Facts) -> list[Check]:
         waited = int((here["step"] > first).sum()) + chances["seed"].nunique() - len(here)
         checks.append(
             Check(
-                setting=f"{PROBLEMS[problem]}, β2 = {beta2}", value=waited,
+                setting=f"{PROBLEMS[problem][0]}, β2 = {beta2}", value=waited,
                 unit=f"of {chances['seed'].nunique()} seeds in which the rule waits beyond its first chance",
                 test="exact: it decides, in every seed, and not the cold start",
                 exact=waited == chances["seed"].nunique(),

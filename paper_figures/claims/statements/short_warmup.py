@@ -5,19 +5,12 @@ from __future__ import annotations
 from paper_figures.algorithms import ADAM_CORRECTED, NO_FEEDBACK, ONE_BIT, SHORT
 from paper_figures.claims.claim import MAIN_MARGIN, Check, Claim, Facts
 from paper_figures.claims.facts import where
-from paper_figures.claims.problems import HEADLINE
+from paper_figures.claims.problems import HEADLINE, PROBLEMS
 from paper_figures.claims.statistics import final, last, no_worse, worse
 
 FEWER = 15
 OF = "Adam's final loss"
 OF_USUAL = "the final loss of 1-bit Adam with a warm-up of 10 % to 15 %, uncorrected"
-PROBLEMS = {
-    "char_transformer": ("character transformer", "held_out_loss"),
-    "denoising": ("denoising autoencoder", "held_out_loss"),
-    "mlp": ("digits MLP", "loss"),
-    "logistic_regression": ("logistic regression", "excess_loss"),
-}
-"""Problem -> what it is called, and the loss that counts, as in the convergence figures."""
 
 
 def measure(facts: Facts) -> list[Check]:

@@ -7,9 +7,9 @@ import numpy as np
 from paper_figures.algorithms import ADAM, DIGITS, NO_FEEDBACK, ONE_BIT, TEXT
 from paper_figures.claims.claim import Check, Claim, Facts
 from paper_figures.claims.facts import where
-from paper_figures.claims.statements.freeze_rule import PROBLEMS
+from paper_figures.claims.problems import PROBLEMS
 from paper_figures.claims.statistics import final, no_worse, worse
-from paper_figures.figures.freeze_rule import LOSS, OWN, TWO_SIDED
+from paper_figures.figures.freeze_rule import OWN, PANELS, TWO_SIDED
 
 OF = "Adam's final loss, with the same β2"
 
@@ -17,21 +17,20 @@ OF = "Adam's final loss, with the same β2"
 def measure(facts: Facts) -> list[Check]:
     """On each problem: the end against Adam's, and whether the rule fires early enough to save bytes."""
     checks = []
-    for problem, name in PROBLEMS.items():
-        here, column = where(facts["freeze_rule"], problem=problem, beta2=OWN), LOSS[problem]
+    for experiment, _ in PANELS:
+        name, column = PROBLEMS[experiment.problem]
+        here = where(facts["freeze_rule"], problem=experiment.problem, beta2=OWN)
         adam = final(here, ADAM.label, column)
         own = where(here, label=TWO_SIDED.label)
         halfway = own.loc[own["step"] <= own["step"].max() // 2].groupby("seed")["frozen"].max()
         checks += [
-            no_worse(
-                final(here, TWO_SIDED.label, column), adam, name, of=OF, part=name, required=problem == TEXT.problem
-            ),
+            no_worse(final(here, TWO_SIDED.label, column), adam, name, of=OF, part=name, required=experiment is TEXT),
             Check(
                 setting=f"{name}, in the first half", value=int(np.sum(halfway)),
                 unit=f"of {len(halfway)} seeds freeze", test="exact: all do", exact=bool(np.all(halfway)),
             ),
         ]  # fmt: skip
-        if problem == DIGITS.problem:
+        if experiment is DIGITS:
             published = final(here, ONE_BIT.label, column)
             checks.append(worse(published, adam, f"{name}, published rule", of=OF, part=name, guard=True))
     return checks
