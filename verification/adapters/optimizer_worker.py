@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +79,18 @@ def floored(variance: Tensor, kappa: float) -> Array:
     return np.maximum(v_D, np.float32(kappa * mean_live)) * (v_D > 0)
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without our warnings: gradients of zero are among the cases. Others run in this process afterwards."""
+    logger = logging.getLogger("onebit")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 def used(run: int) -> Run:
     """Run number ``run``; a run that goes on beside others is not forgotten."""
     RUNS.move_to_end(run)
@@ -99,9 +113,9 @@ class FamilyRun(Run):
         return {**found, **numbers, "params": params_D, "step": self.optimizer.steps}
 
 
+@quiet()
 def start(run: int, params_D: Array, hyper: Any, name: str, backend: str) -> None:
     """Begin run number ``run`` of the optimizer of this name, with the hyper-parameters that it has."""
-    logging.getLogger("onebit").setLevel(logging.ERROR)  # gradients of zero are among the cases, not worth a warning
     param, made = torch.nn.Parameter(torch.tensor(params_D)), getattr(gpu_impl, name)
     taken = inspect.signature(made).parameters
     settings = {key: value for key, value in vars(hyper).items() if key in taken}
@@ -112,6 +126,7 @@ def start(run: int, params_D: Array, hyper: Any, name: str, backend: str) -> Non
         RUNS.popitem(last=False)
 
 
+@quiet()
 def step(run: int, grad_D: Array) -> None:
     """One step with this rank's gradient."""
     used(run).step(grad_D)
@@ -122,6 +137,7 @@ def snapshot(run: int) -> dict[str, Any]:
     return used(run).snapshot()
 
 
+@quiet()
 def save(run: int) -> dict[str, Any]:
     """This rank's state, its parameters, and the v that is reported."""
     kept = used(run)
@@ -131,6 +147,7 @@ def save(run: int) -> dict[str, Any]:
     return {"optimizer": kept.optimizer.state_dict(), "params": params, "frozen": frozen}
 
 
+@quiet()
 def load(run: int, saved: dict[str, Any]) -> None:
     """Continue from what :func:`save` gave."""
     kept = used(run)
