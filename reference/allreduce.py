@@ -17,10 +17,7 @@ from reference.arithmetic import Array, zeros
 from reference.compressors import Compressor, ScaledSign
 from reference.compressors.base import SCALAR_BYTES
 from reference.compressors.scaled_sign import Starts
-from reference.error_feedback import Mask, compress_with_feedback, decode_live
-
-PIECE = 2**14
-"""About so many elements of the average are summed at a time: a piece stays in the cache."""
+from reference.error_feedback import Mask, compress_with_feedback
 
 
 @dataclass(frozen=True)
@@ -121,28 +118,23 @@ def compressed_allreduce(
 
     chunks = [chunk for chunk in chunk_slices(dim, n_chunks) if chunk.start < chunk.stop]  # an empty one is not sent
     edges_J = np.array([0, *(chunk.stop for chunk in chunks)])
-    output_D, new_server_error_D = np.empty_like(server_error_D), np.empty_like(server_error_D)
+    starts_K, bytes_NJ = starts(chunks), np.empty((n, len(chunks)), np.int64)
+    sum_D, output_D = zeros(dim, dtype), np.empty_like(server_error_D)
 
     # Every worker compresses its whole buffer, with one scale (or one a block); u_i turns into the new delta_i.
+    # All-to-all: worker j receives chunk j of every message, and averages. Here the chunks lie side by side.
     new_worker_errors_ND = np.add(buffers_ND, worker_errors_ND, out=buffers_ND if overwrite_buffers else None)
-    starts_K = starts(chunks)
-    messages = [compress_with_feedback(compressor, u_D, live_D, rng, starts_K) for u_D in new_worker_errors_ND]
-
-    # All-to-all: worker j receives chunk j of every message, and averages. Here several chunks are summed at a time.
-    bytes_NJ = np.array([message.bytes_between(edges_J) for message in messages])
-    at_a_time = max(1, PIECE // chunks[0].stop)
-    for first in range(0, len(chunks), at_a_time):
-        piece = slice(chunks[first].start, chunks[first : first + at_a_time][-1].stop)
-        parts = (decode_live(message.chunk(piece), live(piece)) for message in messages)
-        sum_C = sum(parts, start=zeros(piece.stop - piece.start, dtype))
-        new_server_error_D[piece] = sum_C / n + server_error_D[piece]
+    for i, u_D in enumerate(new_worker_errors_ND):
+        message, sent_D = compress_with_feedback(compressor, u_D, live_D, rng, starts_K)
+        sum_D += sent_D
+        bytes_NJ[i] = message.bytes_between(edges_J)
+    new_server_error_D = sum_D / n + server_error_D
 
     for j, chunk in enumerate(chunks):
         # Worker j compresses the average of its chunk, with a scale of its own; w turns into the new delta_bar.
         w_C = new_server_error_D[chunk]
-        message = compress_with_feedback(compressor, w_C, live(chunk), rng, starts([chunk]))
+        message, output_D[chunk] = compress_with_feedback(compressor, w_C, live(chunk), rng, starts([chunk]))
         # All-gather: it sends the result to the other N - 1, and keeps its own part of the all-to-all.
-        output_D[chunk] = decode_live(message, live(chunk))
         bytes_NJ[j, j] = (n - 1) * message.nbytes
     bytes_per_worker = bytes_NJ.sum(axis=1)
 

@@ -71,7 +71,7 @@ def round_to_bfloat16(array: Array) -> Array:
 
 def is_finite(array: Array) -> bool:
     """Whether no element is NaN or infinite (a Fraction never is)."""
-    return all(bool(finite(row).all()) for row in np.atleast_2d(array))
+    return is_exact(array) or bool(np.isfinite(array.min()) and np.isfinite(array.max()))  # a NaN is both
 
 
 def finite(array: Array) -> NDArray[np.bool_]:

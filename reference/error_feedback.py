@@ -18,19 +18,17 @@ from reference.compressors.scaled_sign import Starts
 Mask = NDArray[np.bool_]
 
 
-def decode_live(message: Message, live_D: Mask | None) -> Array:
-    """The decoded numbers, 0 at zero-variance coordinates: every receiver knows which those are [C6]."""
-    decoded_D = message.decode()
-    return decoded_D if live_D is None else decoded_D * live_D
-
-
 def compress_with_feedback(
     compressor: Compressor, u_D: Array, live_D: Mask | None, rng: np.random.Generator, starts_K: Starts | None = None
-) -> Message:
+) -> tuple[Message, Array]:
     """Compress ``u_D`` = input + old error (D,) and leave the new error in it: what the message does not say.
 
     The error is computed from the decoded message, so it uses the very signs and scale that are sent [C2]. With
     ``starts_K``, where blocks begin, each of them has a scale of its own [C13]: then the compressor is a scaled sign.
+
+    Returns:
+        The message, and what every receiver decodes from it (D,): 0 at zero-variance coordinates, for all of them know
+        which those are [C6].
     """
     if live_D is not None:
         u_D[~live_D] = zeros(1, u_D.dtype)[0]  # a product would turn Inf, from a P of 1/eps, into NaN
@@ -39,5 +37,8 @@ def compress_with_feedback(
         message = compressor.encode_blocks(u_D, starts_K, np.add.reduceat(counted_D, starts_K))
     else:
         message = compressor.encode(u_D, u_D.size if live_D is None else int(live_D.sum()), rng)
-    u_D -= decode_live(message, live_D)
-    return message
+    sent_D = message.decode()
+    if live_D is not None:
+        sent_D *= live_D
+    u_D -= sent_D
+    return message, sent_D

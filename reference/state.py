@@ -88,6 +88,8 @@ class State:
 
 
 def _read_only(array: Array) -> Array:
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -147,9 +147,9 @@ def clip(grads_ND: Array, max_grad_norm: float) -> Array:
     return grads_ND if norm <= max_grad_norm else grads_ND * as_scalar(max_grad_norm / norm, grads_ND.dtype)
 
 
-def sent(state: State, nbytes: int, rounds: int = 1) -> State:
-    """The state after all workers together have sent ``nbytes`` in ``rounds`` more exchanges."""
-    return replace(state, bytes_on_wire=state.bytes_on_wire + nbytes, rounds=state.rounds + rounds)
+def sent(state: State, nbytes: int, rounds: int = 1, **changes: Any) -> State:
+    """The state after all workers together have sent ``nbytes`` in ``rounds`` more exchanges, with these changes."""
+    return replace(state, bytes_on_wire=state.bytes_on_wire + nbytes, rounds=state.rounds + rounds, **changes)
 
 
 def dense_round(state: State, dim: int | None = None) -> State:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from reference import arguments
 from reference.allreduce import AllreduceResult, compressed_allreduce
@@ -52,7 +53,7 @@ class CompressedOptimizer(Optimizer):
             overwrite_buffers=True,
         )
 
-    def remember(self, state: State, reduced: AllreduceResult) -> State:
-        """The state with the new errors and the bytes that were sent."""
-        state = replace(state, worker_errors=reduced.worker_errors_ND, server_error=reduced.server_error_D)
-        return sent(state, int(reduced.bytes_per_worker.sum()))
+    def remember(self, state: State, reduced: AllreduceResult, **changes: Any) -> State:
+        """The state with the new errors, the bytes that were sent, and these changes beside them."""
+        errors = {"worker_errors": reduced.worker_errors_ND, "server_error": reduced.server_error_D}
+        return sent(state, int(reduced.bytes_per_worker.sum()), **errors, **changes)

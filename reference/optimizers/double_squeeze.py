@@ -8,7 +8,7 @@ Tang et al. 2019 (arXiv 1905.05957) is beta1 = 0. It is the compression stage of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reference.arithmetic import Array
 from reference.optimizers.compressed import CompressedOptimizer
@@ -29,4 +29,4 @@ class DoubleSqueeze(CompressedOptimizer):
         momentum_ND = self.beta1 * state.momentum + (1 - self.beta1) * grads_ND
         reduced = self.exchange(state, momentum_ND)
         params_D = self.apply(state, reduced.output_D)
-        return replace(self.remember(state, reduced), momentum=reduced.output_D, params=params_D)
+        return self.remember(state, reduced, momentum=reduced.output_D, params=params_D)

@@ -145,8 +145,9 @@ class OneBitAdam(CompressedOptimizer, Adam):
             dead_D = state.variance == 0
             params_D[dead_D] = state.params[dead_D]  # a zero-variance coordinate gets no weight decay either
             ignored = int(np.count_nonzero((grads_ND[:, ~live_D] != 0).any(axis=0)))
-        return replace(
-            self.remember(state, reduced),
+        return self.remember(
+            state,
+            reduced,
             params=params_D,
             momentum=reduced.output_D,
             ignored_gradients=state.ignored_gradients + ignored,

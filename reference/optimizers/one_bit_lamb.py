@@ -25,7 +25,7 @@ c-bar starts at 0: after a warm-up of T_w steps it carries the factor 1 - 0.9^T_
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -109,8 +109,9 @@ class OneBitLamb(OneBitAdam, Lamb):
         if state.live is not None:
             params_D = np.where(state.variance == 0, state.params, params_D)
             ignored = int(np.count_nonzero((grads_ND[:, ~state.live] != 0).any(axis=0)))
-        return replace(
-            self.remember(state, reduced),
+        return self.remember(
+            state,
+            reduced,
             params=params_D,
             momentum=momentum_D,
             ignored_gradients=state.ignored_gradients + ignored,

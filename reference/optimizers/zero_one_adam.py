@@ -123,7 +123,7 @@ class ZeroOneAdam(CompressedOptimizer):
         if state.live is not None:
             params_D[~state.live] = state.params[~state.live]
         momentum_D, nothing_ND = reduced.output_D / total, zeros(accumulated_ND.shape, dtype)
-        met = replace(self.remember(state, reduced), params=params_D, momentum=momentum_D)
+        met = self.remember(state, reduced, params=params_D, momentum=momentum_D)
         return met.with_slots(
             momentum_ND=np.tile(momentum_D, (state.n_workers, 1)), accumulated_ND=nothing_ND, walked_ND=nothing_ND
         )

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from reference_support import floats, same
 
-from reference import allreduce
 from reference.allreduce import block_starts, chunk_slices, compressed_allreduce
 from reference.compressors import Identity, PlainSign, RandomK, ScaledSign, TopK, UniformQuantization
 from theory.rounding import gamma
@@ -63,28 +62,14 @@ def test_every_compressor_in_an_all_reduce_with_empty_chunks(compressor, dim, n_
     assert np.abs(left_D - asked_D).max() <= gamma(4 * n_workers + 8, "float64") * sum(sizes)
 
 
-@pytest.mark.parametrize("scale_block", [None, 8])
-@every_compressor
-def test_how_many_chunks_are_summed_at_a_time_changes_nothing(compressor, scale_block, monkeypatch):
-    rng, compressor = np.random.default_rng(0), None if scale_block else compressor
-    inputs = floats(rng, 5, 1000), floats(rng, 5, 1000), floats(rng, 1000)
-    live_D = np.arange(1000) % 7 > 0
-    at_once, *one_by_one = (
-        monkeypatch.setattr(allreduce, "PIECE", piece)
-        or compressed_allreduce(*inputs, compressor=compressor, scale_block=scale_block, live_D=live_D)
-        for piece in (1000, 400, 1)
-    )
-    for other in one_by_one:
-        assert all(same(*pair) for pair in zip(vars(at_once).values(), vars(other).values(), strict=True))
-
-
 @pytest.mark.parametrize("scale_block", [8, 64, 1024])
-def test_blocks_of_a_message_are_counted(scale_block):
+def test_chunks_of_a_message_with_blocks(scale_block):
     parts = chunk_slices(1000, 3)
     starts_K = np.array([k for part in parts for k in block_starts(part, scale_block)], np.intp)
     message = ScaledSign().encode_blocks(floats(np.random.default_rng(0), 1000), starts_K, np.ones_like(starts_K))
     edges_J = np.array([0, *(part.stop for part in parts)])
     assert message.bytes_between(edges_J).tolist() == [message.chunk(part).nbytes for part in parts]
+    assert same(np.concatenate([message.chunk(part).decode() for part in parts]), message.decode())
 
 
 @pytest.mark.parametrize(

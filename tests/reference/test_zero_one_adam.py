@@ -184,8 +184,8 @@ def test_the_virtual_iterate_of_a_round(interval):
 class Forgets(ZeroOneAdam):
     """Bug: half of the errors is dropped at a meeting."""
 
-    def remember(self, state, reduced):
-        return super().remember(state, replace(reduced, server_error_D=reduced.server_error_D / 2))
+    def remember(self, state, reduced, **changes):
+        return super().remember(state, replace(reduced, server_error_D=reduced.server_error_D / 2), **changes)
 
 
 @dataclass(frozen=True, kw_only=True)

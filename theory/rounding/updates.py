@@ -171,14 +171,15 @@ def apply_tolerance(
     with np.errstate(divide="ignore"):
         rate = step / (root + eps)
     moment_spill = (1 + compose(total, gamma(6, dtype))) * later * (1 + largest)
+    sizes = [magnitude(one) for one in (params, momentum, momentum_tolerance)]
     bounds = [
         update_error(
-            magnitude(params),
-            magnitude(momentum),
+            sizes[0],
+            sizes[1],
             rate,
             dtype,
             order,
-            momentum_tolerance=magnitude(momentum_tolerance),
+            momentum_tolerance=sizes[2],
             rate_error=rate_off,
             moment_spill=moment_spill,
         )

@@ -109,7 +109,7 @@ def floor_bounds(variance_D: Floats, tolerance_D: Floats, kappa: float, dtype: s
 
 def combined(tolerances: Iterable[Floats]) -> Floats:
     """The tolerance of a comparison: that of the implementation plus that of our own float64 oracle."""
-    return np.sum(np.stack(list(tolerances)), axis=0)
+    return sum(tolerances, start=np.zeros(()))
 
 
 def scale_of(u: Floats, u_tolerance: Floats, kind: Scale, traits: Traits) -> tuple[Floats, Floats]:
