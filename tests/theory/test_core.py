@@ -54,6 +54,7 @@ def test_a_correct_chain_has_no_faults():
         ),
         (theorem(le(0, sp.sqrt(x - y)), [Line("<=", sp.sqrt(x - y), "root", slack=(sp.sqrt(x - y),))]), "of a root"),
         (theorem(sp.true, [Line("=", 1, "wish")]), "the conclusion is no relation"),
+        (theorem(le(total(beta1**k, k, N), N), [Line("<=", N, "each is below 1")]), "sums or induction goes to Coq"),
         (replace(SQUARE, words="at most 7 times"), "a number that is not computed: '7'"),
         (replace(SQUARE, words="at most {most} times"), "don't name the same"),
         (replace(SQUARE, hypotheses=(Hypothesis("idle", le(x, y), "not needed"),)), "no line uses the hypothesis"),
@@ -161,6 +162,22 @@ def test_an_example_lies_in_the_instance():
         where=(Row(w, "w", "a number"),),
     )
     assert judge(made, {}, None).faults == ("the example lies outside the instance: w is -1.0, not 2",)
+
+
+@pytest.mark.parametrize("given", [9, 9.0, sp.Integer(9)])
+def test_an_instance_and_its_example_are_compared_as_numbers(given):
+    made = replace(SQUARE, instance={x: 9}, example=lambda: Example("nines", 162.0, {"x": given, "y": 9.0}))
+    assert judge(made, {}, None).faults == ()
+
+
+def test_both_sides_of_a_conclusion_differ_whatever_its_rank(tmp_path):
+    same = theorem(le(x, x), folder=tmp_path)
+    says = "both sides of the conclusion are the same: it says nothing"
+    assert says in faults(replace(same, numeric_checks={"it is": lambda: True}))
+    assert says in faults(replace(same, chain=lambda: (Line("<=", x + y, "up", slack=(y,)), Line("<=", x, "down"))))
+    same.coq_file.write_text("From Coq Require Import Reals.\n")
+    assert same.rank is Rank.KERNEL
+    assert faults(same) == (says,)
 
 
 def test_a_conclusion_is_none_of_the_hypotheses():
