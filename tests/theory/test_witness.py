@@ -107,6 +107,16 @@ def test_what_is_met_is_met(formulas, inputs):
     assert assuming(*formulas, **inputs) == []
 
 
+@pytest.mark.parametrize("formula", [le(z + (x - y) / 10, x), le(x / 10 - y / 10, 0), eq(x / 10 - y / 10, 0)])
+def test_an_example_may_meet_a_hypothesis_with_equality(formula):
+    more = formula.rhs + x + y + z
+    line = Line("<=", more, "as given", (Use("met"),), slack=(x, y, z))
+    met = Hypothesis("met", formula, "it is met")
+    example = Example("equal", float(formula.lhs.subs({x: 3, y: 3, z: 3})), {"x": 3.0, "y": 3.0, "z": 3.0})
+    made = theorem(le(formula.lhs, more), [line], hypotheses=(met,), example=lambda: example)
+    assert judge(made, {}, None).faults == ()
+
+
 def test_an_example_may_attain_a_bound_exactly():
     gap = (x - y) / 10
     line = Line("<=", gap, "a square", slack=((x - y) ** 2,))
