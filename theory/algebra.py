@@ -37,3 +37,14 @@ def rational_value(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
             if value.is_Rational:
                 return value
     return None
+
+
+def exactly(relation: Any, values: Mapping[Any, Any]) -> bool | None:
+    """Whether a relation holds, by exact arithmetic.
+
+    None: a side has no :func:`rational_value`, or an equation fails, which may be met up to rounding.
+    """
+    sides = [rational_value(side, values) for side in relation.args]
+    if None in sides:
+        return None
+    return bool(relation.func(*sides)) or (None if isinstance(relation, sp.Eq) else False)

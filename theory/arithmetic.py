@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cache, reduce
+from numbers import Rational
 from typing import Any, TypeVar, cast
 
 import mpmath
@@ -142,8 +143,8 @@ class Intervals:
             return self._point(from_float(float(value)))
         if isinstance(value, (int, np.integer, np.bool_)):
             return self._point(from_int(int(value)))
-        if isinstance(value, Fraction):
-            return self.rational(value)
+        if isinstance(value, Rational):
+            return self.rational(Fraction(value))
         if isinstance(value, mpmath.mpf):
             return self._point(value._mpf_)
         if isinstance(value, np.ndarray) and not value.ndim:
@@ -357,14 +358,14 @@ def rounded(value: Any, arithmetic: Intervals) -> Rounded:
         Unsettled: its ends differ in these digits.
     """
     low, high = arithmetic.ends(value)
-    found = {(_digits(end, 6), _digits(end, 17) if _outside(end) else float(end)) for end in (low, high)}
+    found = {(_digits(end, 6), _digits(end, 17) if beyond_float64(end) else float(end)) for end in (low, high)}
     if len(found) > 1:
         raise Unsettled("the digits of a number are not known")
     short, long = found.pop()
     return Rounded(short, shown(long) if isinstance(long, Decimal) else long)
 
 
-def _outside(value: Fraction) -> bool:
+def beyond_float64(value: Fraction) -> bool:
     """Whether a number is beyond the doubles that have all their digits."""
     return bool(value) and not Fraction(np.finfo(float).tiny) <= abs(value) <= Fraction(np.finfo(float).max)
 

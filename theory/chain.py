@@ -215,7 +215,9 @@ class _Chain:
             yield "the residual is not 0, or SymPy does not see that it is (what needs sums or induction goes to Coq)"
 
     def _at_instance(self, expression: Any) -> sp.Expr:
-        return cast(sp.Expr, sp.sympify(expression).subs(dict(self.theorem.instance)).doit())
+        stated = sp.sympify(expression).subs(dict(self.theorem.instance))
+        added_up = stated.doit()
+        return cast(sp.Expr, stated if added_up.has(sp.Piecewise) else added_up)  # a sum whose form has cases stays one
 
     def _used(self, use: Use, *, equalities_only: bool) -> sp.Expr:
         """``times * (rhs - lhs)`` of a hypothesis or lemma, of which the factor's sign has been checked."""

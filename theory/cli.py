@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,6 +31,8 @@ COQ_CACHE = Path(".cache/kernel")
 LARGEST_POWER = 5000
 """Numbers of more digits, or with more zeros behind the point, are no inputs."""
 
+TYPED = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,9})? *", re.IGNORECASE)
+"""A number in plain decimal or scientific notation."""
 NO_BOUND = "–"
 
 SHOWN = 4
@@ -61,14 +64,11 @@ def parse_assignments(texts: Iterable[str], names: Mapping[str, str] = ALIASES) 
     return values
 
 
-def _exact(name: str, text: str) -> int | float | Fraction:
-    """A typed number as it was typed: 0.999 is 999/1000. A float only where it is none (nan, inf)."""
-    try:
-        typed = Decimal(text)
-    except InvalidOperation:
-        raise ValueError(f"--set {name}: {text!r} is not a number") from None
-    if not typed.is_finite():
-        return float(typed)
+def _exact(name: str, text: str) -> int | Fraction:
+    """A typed number as it was typed: 0.999 is 999/1000."""
+    if not TYPED.fullmatch(text):
+        raise ValueError(f"--set {name}: {text!r} is not a number: write it like 12, -0.5 or 1e-3")
+    typed = Decimal(text)
     if typed and max(abs(typed.adjusted()), abs(int(typed.as_tuple().exponent))) > LARGEST_POWER:
         raise ValueError(f"--set {name}: a number has at most {LARGEST_POWER} digits or zeros")
     exact = Fraction(typed)
@@ -276,7 +276,8 @@ def prove(
 ) -> None:
     """Check the theorems.
 
-    Exit status 0: they hold. 1: one fails. 2: the call was wrong. 3: one was not checked, or its file can't be read.
+    Exit status 0: they hold. 1: one fails. 2: the call was wrong, or no bound has a value at the numbers of --set (one
+    that has none beside others is named, no more). 3: one was not checked, or its file can't be read.
     """
     from theory.json_rows import as_dict  # noqa: PLC0415
     from theory.registry import NotRead, collect, select  # noqa: PLC0415  (reading every theorem takes a second)

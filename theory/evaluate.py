@@ -19,8 +19,8 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from theory.algebra import rational_value
-from theory.arithmetic import Floats, Intervals, NotEvaluated, Rounded, Unsettled, plain, rounded, settled
+from theory.algebra import exactly, rational_value
+from theory.arithmetic import Answer, Floats, Intervals, NotEvaluated, Rounded, Unsettled, plain, rounded, settled
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
 from theory.text import text_of
@@ -99,12 +99,21 @@ def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
     """
     known = with_defaults(theorem, None, values)
     settled(lambda arithmetic: check_conditions(theorem, known, arithmetic))
+    return settled_value(theorem.conclusion.rhs, known, rounded)
+
+
+def settled_value(expression: Any, values: Mapping[Any, Any], answer: Callable[[Any, Intervals], Answer]) -> Answer:
+    """What ``answer`` says of the value of an expression, which is computed exactly where no interval can tell.
+
+    Raises:
+        NotEvaluated: it has no value, or ``answer`` can't tell.
+    """
     try:
-        return settled(lambda arithmetic: rounded(evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic))
+        return settled(lambda arithmetic: answer(evaluate(expression, values, arithmetic), arithmetic))
     except Unsettled:
-        if (value := rational_value(cast(sp.Expr, theorem.conclusion.rhs), known)) is None:
+        if (value := rational_value(expression, values)) is None:
             raise
-        return settled(lambda arithmetic: rounded(evaluate(value, {}, arithmetic), arithmetic))
+        return settled(lambda arithmetic: answer(evaluate(value, {}, arithmetic), arithmetic))
 
 
 def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
@@ -213,19 +222,18 @@ def _met(formula: Any, values: Mapping[Any, Any], arithmetic: Arithmetic) -> boo
     """Whether ``values`` meet a formula, or it speaks of more than them."""
     if not isinstance(formula, (*INEQUALITIES, sp.Eq)) or not free_names(formula) <= values.keys():
         return True
-    if isinstance(formula, sp.Eq):
-        if any(hasattr(kind, "numeric") for kind in map(type, formula.atoms(sp.Function))):
-            return True
-        return arithmetic.near(*(evaluate(side, values, arithmetic) for side in formula.args))
-    strict = sign_of(formula) in ("<", ">")
-    less, more = (evaluate(side, values, arithmetic) for side in (formula.lts, formula.gts))  # pyright: ignore[reportAttributeAccessIssue]
+    equation = isinstance(formula, sp.Eq)
+    if equation and any(hasattr(kind, "numeric") for kind in map(type, formula.atoms(sp.Function))):
+        return True
+    ends = formula.args if equation else (formula.lts, formula.gts)  # pyright: ignore[reportAttributeAccessIssue]
+    less, more = (evaluate(side, values, arithmetic) for side in ends)
+    met = arithmetic.near if equation else partial(arithmetic.below, strict=sign_of(formula) in ("<", ">"))
     try:
-        return arithmetic.below(less, more, strict=strict)
+        return met(less, more)
     except Unsettled:
-        gap = rational_value(formula.gts - formula.lts, values)  # pyright: ignore[reportOperatorIssue]
-        if gap is None:
+        if (known := exactly(formula, values)) is None:
             raise
-        return bool(gap > 0 if strict else gap >= 0)
+        return known
 
 
 def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dict[Any, Any]:

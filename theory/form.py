@@ -83,12 +83,18 @@ def faults(theorem: Theorem) -> Iterator[str]:
             yield f"the instance gives a value for {symbol}, of which it doesn't speak"
         if theorem.domain(symbol).contains(sp.sympify(value)) is not sp.true:
             yield f"the instance {symbol} = {value} is outside the domain {theorem.domain(symbol)}"
-    for item in theorem.hypotheses:
-        if item.formula == theorem.conclusion:
-            yield f"the hypothesis {item.name!r} is the conclusion itself: nothing is left to prove"
+    yield from _nothing_to_prove(theorem)
     for formula in theorem.formulas:
         yield from _wrong_binders(formula)
     yield from wording.faults(theorem)
+
+
+def _nothing_to_prove(theorem: Theorem) -> Iterator[str]:
+    if theorem.conclusion.lhs == theorem.conclusion.rhs:
+        yield "both sides of the conclusion are the same: it says nothing"
+    for item in theorem.hypotheses:
+        if item.formula == theorem.conclusion:
+            yield f"the hypothesis {item.name!r} is the conclusion itself: nothing is left to prove"
 
 
 @lru_cache(maxsize=CACHED)
@@ -138,6 +144,9 @@ def _wrong_names(theorem: Theorem) -> Iterator[str]:
     if len(set(names)) < len(names):
         yield "two hypotheses have the same name"
     taken = words(theorem.coq_imports)
+    variables = {row.code for row in theorem.variables}
+    for name in sorted({*owners, *(f"{code}_domain" for code in variables)}.intersection(names)):
+        yield f"a hypothesis and a variable, or its domain, have the same name {name}: choose another"
     for name in (*names, *sorted(owners)):
         if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name in taken:
             yield f"the name {name!r} is no identifier, or one of Coq's own words: choose another"

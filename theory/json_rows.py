@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from theory.arithmetic import Rounded, plain
+from theory.arithmetic import Rounded, beyond_float64, plain
 from theory.coq_statement import statement_of
 from theory.evaluate import Input, domain_text, inputs
 from theory.text import text_of
@@ -19,7 +19,7 @@ from theory.wording import filled, words_of
 
 
 def as_dict(verdict: Verdict, value: tuple[Rounded, dict[str, Any]] | None) -> dict[str, Any]:
-    """Plain data for ``--json``; a bound beyond float64 is a text of 17 digits."""
+    """Plain data for ``--json``. A number is one there, the nearest that float64 has; beyond float64 a text."""
     theorem = verdict.theorem
 
     def had(make: Callable[[], Any]) -> Any:
@@ -66,13 +66,16 @@ def input_as_dict(item: Input) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """A number or nested lists of numbers as JSON has them; as text what has no such number, or is a function."""
-    if value is None or isinstance(value, (int, float)):
+    """A number or nested lists of numbers as JSON has them; as text what is beyond float64, or is a function."""
+    if value is None:
         return value
-    if isinstance(value, (sp.Number, np.generic, Fraction)):
+    if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        return plain(value)
+    if isinstance(value, (int, float, sp.Number, np.generic, Fraction)):
         exact = Fraction(str(value))
-        number = int(exact) if exact.denominator == 1 else float(exact)
-        return number if Fraction(str(number)) == exact else plain(exact)
+        if beyond_float64(exact):
+            return plain(exact)
+        return int(exact) if exact.denominator == 1 else float(exact)
     if isinstance(value, (list, tuple, np.ndarray)):
         return [as_json(item) for item in value]
     return repr(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +13,7 @@ from onebit_files import error_line
 from theory import form, kernel, kernel_record
 from theory.arithmetic import Intervals, Rounded, rounded, settled
 from theory.chain import faults
-from theory.evaluate import check_conditions, check_scalars, evaluate, no_warnings, with_defaults
+from theory.evaluate import check_conditions, check_scalars, no_warnings, settled_value, with_defaults
 from theory.formula import sign_of
 from theory.limit import SECONDS, processor_time
 from theory.registry import names
@@ -140,7 +141,7 @@ def _example_faults(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str
               for name in idle_inputs(theorem, example, lemmas)),
             *contradictions(theorem, example.inputs),
         ]  # fmt: skip
-        against = settled(lambda arithmetic: _exceeded(theorem, example, known, arithmetic))
+        against = settled_value(theorem.conclusion.rhs, known, partial(_exceeded, theorem, example))
     except IndexError:
         return ["the example can't be evaluated: its arrays are too short"]
     except Exception as reason:
@@ -149,9 +150,9 @@ def _example_faults(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str
     return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])
 
 
-def _exceeded(theorem: Theorem, example: Example, known: Mapping[Any, Any], arithmetic: Intervals) -> Rounded | None:
-    """The bound, where what an example attains is on the wrong side of it by more than rounding."""
-    value, attained = evaluate(theorem.conclusion.rhs, known, arithmetic), arithmetic.number(example.attained)
+def _exceeded(theorem: Theorem, example: Example, value: Any, arithmetic: Intervals) -> Rounded | None:
+    """The bound, ``value``, where what an example attains is on the wrong side of it by more than rounding."""
+    attained = arithmetic.number(example.attained)
     slack, sign = ROUNDING * (abs(value) + abs(attained)), sign_of(theorem.conclusion)
     below = sign in (">", ">=") or arithmetic.below(attained, value + slack, strict=False)
     above = sign in ("<", "<=") or arithmetic.below(value, attained + slack, strict=False)

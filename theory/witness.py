@@ -25,9 +25,10 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from theory.algebra import exactly
 from theory.arithmetic import ROUNDING, Intervals, NotEvaluated, Unsettled, settled
 from theory.evaluate import check_domain, evaluate, summed
-from theory.formula import At, ForAll, Formula, Implies, relations, sign_of
+from theory.formula import At, ForAll, Formula, Implies, eq, relations, sign_of
 from theory.theorem import Example, Theorem
 
 LONGEST = 12
@@ -67,7 +68,7 @@ def contradictions(theorem: Theorem, inputs: Mapping[str, Any]) -> list[str]:
     found += [
         f"the example lies outside the instance: {symbol} is {values[symbol]}, not {value}"
         for symbol, value in theorem.instance.items()
-        if symbol in values and sp.sympify(values[symbol]) != sp.sympify(value)
+        if symbol in values and not true_of(eq(symbol, value), values)
     ]
     if found:
         return found
@@ -262,6 +263,10 @@ def true_of(relation: Any, values: Mapping[Any, Any], *, near: bool = True) -> b
 
     try:
         return settled(told)
+    except Unsettled:
+        if (known := exactly(relation, values)) is None:
+            raise
+        return known
     except IndexError:
         raise NotEvaluated("an array of the example is too short") from None
     except ZeroDivisionError:

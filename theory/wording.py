@@ -30,20 +30,21 @@ LETTERS_OF_WORDS = re.compile(r"[\s!-~\u0370-\u03ff\u00a0-\u024f\u2010-\u2027\u2
 """What sentences consist of: Latin and Greek letters, punctuation, superscripts, operators; nothing invisible."""
 NAMES_WITH_DIGITS = re.compile(
     r"\b[TLCP]\d+[a-z]?\b|beta[12]|\b[lL][124]\b|β[12]|\b\d-bit|\b0/1 Adam|\bTable \d+|\b(?:binary|float)\d+|\bd{2,}\b"
-    r"|\b[Tt]wo-sided\b|\bxi\b|\bmix\b"
+    r"|\b[Tt]wo-sided\b|\bxi\b|\bmix\b|\bDoubleSqueeze\b|\bFourier\b|\b[Nn]ilpotent|\b[Pp]ercentile"
+    r"|\b[Tt]en(?:[adu]|sor|sion|se\b|ta)\w*"
 )
-"""Digits and numerals that are names or other words: ids, beta1, the l2 scale, 1-bit, 0/1 Adam, ξ."""
+"""Digits and numerals that are names or other words: ids, beta1, the l2 scale, 1-bit, 0/1 Adam, ξ, Fourier, tends."""
 UNITS = "one two three four five six seven eight nine"
 TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 UNITS_TH = "first second third fourth fifth sixth seventh eighth ninth"
 TEENS_TH = "tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
 LARGE = "thousand million billion trillion quadrillion quintillion sextillion septillion octillion nonillion decillion"
-TUPLES = "triple quadruple quintuple sextuple septuple octuple nonuple decuple"
+TUPLES = "tripl quadrupl quintupl sextupl septupl octupl nonupl decupl"
 
 
 def _letters() -> dict[str, frozenset[sp.Expr]]:
-    """Numerals in letters: what each may mean. "One" and "second" are other words as well, so they are none alone."""
+    """Beginnings of numerals in letters: what each may mean. "One" and "second" are other words too: none alone."""
     whole = dict(zip(f"{UNITS} {TEENS}".split(), range(1, 20), strict=True))
     whole |= dict(zip(TENS.split(), range(20, 100, 10), strict=True))
     shares = dict(zip(f"{UNITS_TH} {TEENS_TH}".split(), range(1, 20), strict=True))
@@ -53,20 +54,22 @@ def _letters() -> dict[str, frozenset[sp.Expr]]:
         shares |= {f"{tens}-{unit}": whole[tens] + shares[unit] for unit in UNITS_TH.split()}
     large = {"hundred": 100} | {name: 1000 ** (k + 1) for k, name in enumerate(LARGE.split())}
     whole |= large | dict(zip(TUPLES.split(), range(3, 11), strict=True))
-    whole |= {"centuple": 100, "twice": 2, "double": 2, "thrice": 3, "treble": 3, "cube": 3, "dozen": 12, "decade": 10}
+    whole |= {"twice": 2, "doubl": 2, "thrice": 3, "trebl": 3, "cub": 3, "decad": 10, "dozen": 12, "centu": 100}
+    whole |= {f"{tens[:-1]}ies": whole[tens] for tens in TENS.split()} | {"millenni": 1000}
     whole |= dict.fromkeys(("zero", "nought", "naught", "nil"), 0)
     shares |= {f"{name}th": value for name, value in large.items()}
     result: dict[str, frozenset[sp.Expr]]
     result = {word: frozenset({sp.Integer(n)}) for word, n in whole.items() if word != "one"}
     result |= {word: frozenset({sp.Integer(n), sp.Rational(1, n)}) for word, n in shares.items() if n > 2}
     result |= dict.fromkeys(("order of magnitude", "orders of magnitude"), frozenset({sp.Integer(10)}))
-    below_one = {"half": 2, "halve": 2, "quarter": 4, "percent": 100, "per cent": 100}
+    below_one = {"half": 2, "halv": 2, "quarter": 4, "percent": 100, "per cent": 100}
     return result | {word: frozenset({sp.Rational(1, n)}) for word, n in below_one.items()}
 
 
 LETTERS = _letters()
 LONGEST_FIRST = sorted(LETTERS, key=len, reverse=True)
-NUMERAL = re.compile(rf"\b({'|'.join(LONGEST_FIRST)})(?:s|es|d|ed|-?fold)?\b", re.IGNORECASE)
+NUMERAL = re.compile(rf"\b({'|'.join(LONGEST_FIRST)})\w*", re.IGNORECASE)
+"""A word that begins with a numeral is read as that numeral, whatever follows: fivefold, sevenish, hundredweight."""
 RUN_TOGETHER = re.compile(rf"\b(?:one|{'|'.join(LONGEST_FIRST)}){{2,}}\b", re.IGNORECASE)
 """Numerals without a space between them."""
 SPELLED = re.compile(r"\b[^\W\d_](?:-[^\W\d_])+\b")
@@ -118,9 +121,9 @@ def _of_a_sentence(name: str, text: str, known: set[Any]) -> Iterator[str]:
     signs = [letter for letter in bare if letter.isnumeric() and not letter.isdecimal()]  # one half, a square, IV
     if odd_signs := [x for x in signs if sp.Rational(Fraction(numeric(x)).limit_denominator(1000)) not in known]:
         yield f"{name}: {odd_signs[0]!r} is no number of the statement"
-    for word in NUMERAL.findall(bare):
-        if not LETTERS[word.lower()] & known:
-            yield f"{name}: {word!r} is no number of the statement"
+    for word in NUMERAL.finditer(bare):
+        if not LETTERS[word[1].lower()] & known:
+            yield f"{name}: {word[0]!r} is no number of the statement"
 
 
 def _of_a_number(name: str, quoted: Quoted, theorem: Theorem) -> Iterator[str]:

@@ -163,6 +163,22 @@ def test_an_example_lies_in_the_instance():
     assert judge(made, {}, None).faults == ("the example lies outside the instance: w is -1.0, not 2",)
 
 
+@pytest.mark.parametrize("given", [9, 9.0, sp.Integer(9)])
+def test_an_instance_and_its_example_are_compared_as_numbers(given):
+    made = replace(SQUARE, instance={x: 9}, example=lambda: Example("nines", 162.0, {"x": given, "y": 9.0}))
+    assert judge(made, {}, None).faults == ()
+
+
+def test_both_sides_of_a_conclusion_differ_whatever_its_rank(tmp_path):
+    same = theorem(le(x, x), folder=tmp_path)
+    says = "both sides of the conclusion are the same: it says nothing"
+    assert says in faults(replace(same, numeric_checks={"it is": lambda: True}))
+    assert says in faults(replace(same, chain=lambda: (Line("<=", x + y, "up", slack=(y,)), Line("<=", x, "down"))))
+    same.coq_file.write_text("From Coq Require Import Reals.\n")
+    assert same.rank is Rank.KERNEL
+    assert faults(same) == (says,)
+
+
 def test_a_conclusion_is_none_of_the_hypotheses():
     made = theorem(
         le(x, y),
@@ -171,6 +187,15 @@ def test_a_conclusion_is_none_of_the_hypotheses():
         example=lambda: Example("ones", 1.0, {"x": 1.0, "y": 1.0}),
     )
     assert any("'same' is the conclusion itself" in fault for fault in judge(made, {}, None).faults)
+
+
+def test_of_a_sum_without_a_form_that_always_holds_it_is_said_where_its_proof_goes():
+    """SymPy's form of it has a case for beta1 = 1, of which nobody spoke."""
+    made = theorem(le(total(beta1**k, k, N), N), [Line("<=", N, "each is below 1")])
+    (fault,) = faults(made)
+    assert fault.endswith(
+        "the residual is not 0, or SymPy does not see that it is (what needs sums or induction goes to Coq)"
+    )
 
 
 def test_an_instance_is_never_called_more():

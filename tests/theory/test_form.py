@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.theory.theory_support import SQUARE, theorem, u, x, y, z
-from theory import cli, mutants, registry
+from theory import cli, form, mutants, registry
 from theory.chain import faults
 from theory.cli import input_text
 from theory.formula import ForAll, Implies, array, eq, le
@@ -156,6 +156,13 @@ def test_a_name_that_means_something_else_is_refused(name, kind):
     row = Row(thing, "w", "a number")
     made = theorem(conclusion, [Line("<=", x + slack, "a square", slack=(slack,))], where=(*SQUARE.where, row))
     assert any(f"the name {name!r} " in fault for fault in faults(replace(made, hypotheses=hypotheses)))
+
+
+@pytest.mark.parametrize("name", ["x", "x_domain", "u", "k"])
+def test_a_hypothesis_has_a_name_of_its_own(name):
+    given = Hypothesis(name, ForAll(((k, N),), le(u[k], x)), "every u is at most x")
+    (fault,) = form.faults(theorem(le(u[0], x), hypotheses=(given,)))
+    assert fault == f"a hypothesis and a variable, or its domain, have the same name {name}: choose another"
 
 
 @pytest.mark.parametrize("name", ["lr", "beta1", "n_workers", "grads"])

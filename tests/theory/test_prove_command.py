@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 import typer
 from rich.console import Console
 from typer.testing import CliRunner
@@ -19,6 +21,7 @@ import theory
 from theory import cli, kernel, mutants, registry, theorems
 from theory.cli import parse_assignments, typed_names
 from theory.evaluate import inputs
+from theory.json_rows import as_json
 from theory.registry import all_theorems
 from theory.render import escape_latex, latex_appendix
 from theory.text import names_of, parse
@@ -77,7 +80,7 @@ def test_a_letter_selects_one_and_order_is_by_number():
         (["6", "--set", "beta1=1.5"], "beta1 = 1.5 is outside its domain (0, 1)"),
         (["6", "--set", "T=-5"], "n_steps = -5 is not a whole number of at least 1"),
         (["6a", "--set", "N=1,2"], "n_workers is one number (workers), not 2 of them"),
-        (["6a", "--set", "N=inf"], "n_workers = inf is not a finite number"),
+        (["6a", "--set", "N=inf"], "'inf' is not a number: write it like 12, -0.5 or 1e-3"),
         (["6a", "--set", "N=1e6000"], "at most 5000 digits or zeros"),
         (["6g", "--set", "N=64", "T=1", "noise=1"], "T6g does not apply to these numbers"),
         (["6g", "--set", "N=64", "T=1", "noise=1", "beta1=0.9"], "T6g does not apply to these numbers"),
@@ -88,7 +91,10 @@ def test_a_letter_selects_one_and_order_is_by_number():
         (["11g", "--set", "sent_sign=0.5"], "T11g does not apply to these numbers"),
         (["1f", "--set", "magnitude=5"], "T1f does not apply to these numbers"),
         (["7d", "--set", "beta1=0.9", "beta2=0.81"], "T7d does not apply to these numbers"),
-        (["6", "--set", "N=nan"], "n_workers = nan is not a finite number"),
+        (["6", "--set", "N=nan"], "'nan' is not a number"),
+        (["6", "--set", "N=1_000"], "'1_000' is not a number"),
+        (["6", "--set", "N=١٢"], "'١٢' is not a number"),
+        (["6", "--set", "N=1e9999999999999999999999"], "is not a number"),
         (["6", "--mutants", "--share", "0"], "--share is a number in (0, 1]"),
         (["9b", "--share", "0.5"], "--share and --seed choose mutants"),
         (["9b", "--seed", "0"], "--share and --seed choose mutants"),
@@ -113,6 +119,22 @@ def test_the_call_of_the_readme_evaluates_and_names_what_it_assumed(tmp_path):
 
 def numbers(value):
     return all(map(numbers, value)) if isinstance(value, list) else value is None or isinstance(value, (int, float))
+
+
+@pytest.mark.parametrize(("ids", "status"), [(["6g"], 2), (["6g", "6a"], 0), (["6g", "13d"], 2)])
+def test_exit_status_2_means_that_no_bound_has_a_value(ids, status):
+    result = prove(*ids, "--set", "N=64", "T=1", "noise=0.001")
+    assert result.exit_code == status
+    assert "T6g does not apply to these numbers" in result.stderr
+    help_text = " ".join(prove("--help").output.split())
+    assert "2: the call was wrong, or no bound has a value at the numbers of --set" in help_text
+
+
+def test_a_number_is_one_in_json_as_far_as_float64_reaches():
+    given = {"1": 1, "0.1": 0.1, "1e308": 10**308, "1e309": "1e+309", "1e-307": 1e-307, "1e-309": "1e-309", "0": 0}
+    assert {text: as_json(Fraction(text)) for text in given} == given
+    assert as_json([Fraction(1, 3), 10**400, np.float64(2), sp.Rational(1, 7)]) == [1 / 3, "1e+400", 2, 1 / 7]
+    assert as_json([float("nan"), np.float32("inf")]) == ["nan", "inf"]  # which JSON has not
 
 
 def test_what_is_a_number_is_one_in_json(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -68,6 +69,11 @@ def assuming(*formulas, **inputs) -> list[str]:
         ((le(1, u[0]),), {"u": [float("nan")]}),
         ((le(f(sp.exp(-x)), 0),), {"x": 1e4, "f": lambda z: z}),  # its argument is no float
         ((ForAll(((k, N),), le(total(u[t] ** 2, t, N), -u[k] ** 2)),), {"u": [1e-200, 1e-170], "n_workers": 2}),
+        ((lt(x / 10 - y / 10, y / 10 - x / 10),), {"x": 3.0, "y": 3.0}),  # equal, and in no interval
+        ((ne(x / 10, y / 10),), {"x": 3.0, "y": 3.0}),
+        ((le(z + (x - y) / 10, x * (1 - sp.Rational(1, 10**20000))),), {"x": 3.0, "y": 3.0, "z": 3.0}),
+        ((le(1 / (x / 10 - y / 10), 1 / (x / 10 - y / 10)),), {"x": 3.0, "y": 3.0}),  # 1/0
+        ((le(sp.Rational(3, 10), x),), {"x": 0.3}),  # a float is the number that it is
     ],
 )  # fmt: skip
 def test_what_can_not_be_met_or_not_be_evaluated_is_not_met(formulas, inputs):
@@ -90,10 +96,34 @@ def test_what_can_not_be_met_or_not_be_evaluated_is_not_met(formulas, inputs):
          {"u": [2.0, 2.0], "n_workers": 2}),
         ((ForAll(((k, N - 1),), le(2, u[k])),), {"u": [1.0], "n_workers": 1}),  # no k is below 0
         ((ForAll((t,), le(1, u[t])),), {"u": lambda n: 1.0 + n}),
+        ((le(z + (x - y) / 10, x),), {"x": 3.0, "y": 3.0, "z": 3.0}),  # equal, and in no interval
+        ((le(z + (x - y) / 10, x),), {"x": 0.1, "y": 0.1, "z": 0.1}),
+        ((eq(x / 10 - y / 10, 0), le(x / 10 - y / 10, 0)), {"x": 3.0, "y": 3.0}),
+        ((le(x + y, z),), {"x": Fraction(1, 10), "y": Fraction(1, 5), "z": Fraction(3, 10)}),
+        ((le(x + y, z),), {"x": sp.Rational(1, 10), "y": sp.Rational(1, 5), "z": sp.Rational(3, 10)}),
     ],
 )  # fmt: skip
 def test_what_is_met_is_met(formulas, inputs):
     assert assuming(*formulas, **inputs) == []
+
+
+@pytest.mark.parametrize("formula", [le(z + (x - y) / 10, x), le(x / 10 - y / 10, 0), eq(x / 10 - y / 10, 0)])
+def test_an_example_may_meet_a_hypothesis_with_equality(formula):
+    more = formula.rhs + x + y + z
+    line = Line("<=", more, "as given", (Use("met"),), slack=(x, y, z))
+    met = Hypothesis("met", formula, "it is met")
+    example = Example("equal", float(formula.lhs.subs({x: 3, y: 3, z: 3})), {"x": 3.0, "y": 3.0, "z": 3.0})
+    made = theorem(le(formula.lhs, more), [line], hypotheses=(met,), example=lambda: example)
+    assert judge(made, {}, None).faults == ()
+
+
+def test_an_example_may_attain_a_bound_exactly():
+    gap = (x - y) / 10
+    line = Line("<=", gap, "a square", slack=((x - y) ** 2,))
+    equal = theorem(le(gap - (x - y) ** 2, gap), [line], example=lambda: Example("0", 0.0, {"x": 3.0, "y": 3.0}))
+    assert judge(equal, {}, None).faults == ()
+    above = replace(equal, example=lambda: Example("0", 1e-30, {"x": 3.0, "y": 3.0}))
+    assert judge(above, {}, None).faults == ("the example attains 1e-30, against 0",)
 
 
 def test_an_example_that_is_above_the_bound_by_what_underflows_is_seen():
