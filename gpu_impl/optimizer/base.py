@@ -139,6 +139,11 @@ class OneBitOptimizer(Optimizer, Joinable):
     def _loss_scale(self) -> tuple[Tensor | None, Tensor | None]:
         """1/scale of this worker's gradients and whether they overflowed, as GradScaler leaves them here, or None."""
         grad_scale, found_inf = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        if isinstance(found_inf, int):
+            raise RuntimeError(
+                "GradScaler has found no gradient on this worker, and its update() refuses that: let the loss reach a "
+                "parameter on every worker, if only times 0, or leave the step out on all of them"
+            )
         unscale = None if grad_scale is None else grad_scale.to(self.run.device).double().reciprocal()
         return unscale, None if found_inf is None else found_inf.to(self.run.device)
 

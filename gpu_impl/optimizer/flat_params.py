@@ -8,12 +8,13 @@ model still holds what they rounded, and go on from what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_impl.kernels.flat_buffer import flat_buffer
 
@@ -35,6 +36,7 @@ class FlatParams:
         weights: the parameters (D,), of their dtype.
         master: float32 (D,): ``weights`` itself, or the master copy of 16-bit weights.
         homes: addresses of the parameters in ``weights``.
+        on_leave: called when ``weights`` has become new memory.
     """
 
     def __init__(self, params: Sequence[Tensor]) -> None:
@@ -46,8 +48,9 @@ class FlatParams:
         self.is_narrow = first.dtype != torch.float32
         self.master = flat_buffer(self.dim, torch.float32, first.device) if self.is_narrow else self.weights
         self.is_sharded = isinstance(self.params[0], DTensor)
-        self._views = self.views_of(self.weights)
-        self.homes = [view.data_ptr() for view in self._views]
+        self._lent: list[StorageWeakRef | None] = [None] * len(self.params)
+        self.on_leave: Callable[[], None] = lambda: None
+        self._look()
         self.adopt()
         if self.is_narrow:
             self.master.copy_(self.weights)
@@ -80,14 +83,32 @@ class FlatParams:
     def adopt(self) -> None:
         """Take over the values of parameters whose ``.data`` points elsewhere; others are in ``weights`` already.
 
+        Where somebody keeps the memory that such a parameter had, its values stay: ``weights`` becomes new memory.
+
         Raises:
             RuntimeError: a parameter changed its shape, dtype or device.
             ValueError: it was put into shared memory.
         """
-        if not self.is_sharded and [param.data_ptr() for param in self.params] == self.homes:
-            return
+        if not self.is_sharded:
+            moved = [k for k, home in enumerate(self.homes) if self.params[k].data_ptr() != home]
+            if not moved:
+                return
+            if any((lent := self._lent[k]) is not None and not lent.expired() for k in moved):
+                self._leave()
         for k, param in enumerate(self.params):
             self._adopt(k, param)
+
+    def _leave(self) -> None:
+        """Go on in new memory."""
+        kept, self.weights = self.weights, flat_buffer(self.dim, self.weights.dtype, self.weights.device)
+        self.weights.copy_(kept)
+        self.master = self.master if self.is_narrow else self.weights
+        self._look()
+        self.on_leave()
+
+    def _look(self) -> None:
+        self._views = self.views_of(self.weights)
+        self.homes = [view.data_ptr() for view in self._views]
 
     def _adopt(self, k: int, param: Tensor) -> None:
         values, view = local(param), self._views[k]
@@ -103,6 +124,7 @@ class FlatParams:
         view.copy_(values)
         if not self.is_sharded:
             param.data = with_own_storage(self.weights[self.slots[k]]).as_strided(view.shape, view.stride())
+            self._lent[k] = StorageWeakRef(param.untyped_storage())
 
     def master_D(self) -> Tensor:
         """The master copy (D,), a copy; what the model holds, where somebody has changed that."""

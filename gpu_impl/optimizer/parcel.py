@@ -106,8 +106,9 @@ class Parcel:
         self.numbers = [number for _, numbers in here for number in numbers]
         self.places = [(bucket, k) for _, bucket in self.buckets for k in range(len(bucket.flat.params))]
         self.params = [bucket.flat.params[k] for bucket, k in self.places]
-        self._homes = [home for flat in flats for home in flat.homes]
         self._is_sharded = flats[0].is_sharded
+        for flat in flats:
+            flat.on_leave = self._prepared.clear  # the calls that are prepared have the old memory in them
         self._written: object = None
 
     @property
@@ -135,8 +136,6 @@ class Parcel:
 
     def adopt(self) -> None:
         """Take in the parameters as they are now."""
-        if not self._is_sharded and [param.data_ptr() for param in self.params] == self._homes:
-            return
         for _, bucket in self.buckets:
             bucket.flat.adopt()
 

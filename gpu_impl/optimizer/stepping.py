@@ -57,10 +57,10 @@ class SteppingOptimizer(OneBitOptimizer):
         try:
             self._prepare()
             missing = gather(run)
+            unscale, found_inf = self._loss_scale()
         except (RuntimeError, TypeError, ValueError) as error:
             tell_failure(run, error)
             raise
-        unscale, found_inf = self._loss_scale()
         run.bytes_before = run.collectives.bytes_sent
         run.collectives.where = f" of step {run.calls + 1}"
         decision = self._numbers.decide(run, missing, unscale, found_inf, asks=not self._agreed)

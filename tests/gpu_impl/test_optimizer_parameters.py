@@ -322,3 +322,55 @@ def test_a_memory_format_on_one_worker_alone_is_an_error_on_all(form):
     (told, one), (_, other) = pool(2).call(other_memory, form, False)
     assert told == [("", "")] * 4
     assert one == other
+
+
+def exchanged(make, dtype, how):
+    """What somebody keeps of the parameters' memory, before and after the steps that follow, and where those end."""
+    params = model(dtype)
+    optimizer = make(params)
+    train(params, optimizer, range(1, 5), rank=0)
+    if how == "with an average":
+        kept = [param.detach() / 2 for param in params]
+        for k, param in enumerate(params):
+            param.data, kept[k] = kept[k], param.data
+    elif how == "one by one":  # each time the rest stays where it is
+        kept = []
+        for param in params:
+            kept.append(param.data)
+            param.data = param.data.clone()
+            train(params, optimizer, [5], rank=0)
+    else:  # in one buffer each takes the other's place
+        first, last = nn.Parameter(torch.ones(8)), nn.Parameter(torch.full((8,), 2.0))
+        params, kept = nn.ParameterList([first, last]), []
+        optimizer = make(params)
+        train(params, optimizer, range(1, 5), rank=0)
+        first.data, last.data = last.data, first.data
+    before = flat(kept).copy() if kept else None
+    train(params, optimizer, range(6, 9), rank=0)
+    return before, flat(kept) if kept else None, flat(params)
+
+
+@pytest.mark.parametrize("how", ["with an average", "one by one", "with each other"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("freeze_step", [3, 100])
+def test_memory_that_somebody_keeps_is_not_written_to(freeze_step, dtype, how):
+    """Weights exchanged with their average, by exchanging tensors: the next step wrote into the ones that were kept."""
+
+    def plain(params):
+        return new(params, freeze_step=freeze_step)
+
+    def copied(params):
+        optimizer = plain(params)
+        step = optimizer.step
+
+        def from_copies():
+            for param in params:
+                param.data = param.data.clone()
+            step()
+
+        optimizer.step = from_copies
+        return optimizer
+
+    before, after, end = exchanged(plain, dtype, how)
+    assert before is None or before.tobytes() == after.tobytes()
+    assert end.tobytes() == exchanged(copied, dtype, how)[2].tobytes()

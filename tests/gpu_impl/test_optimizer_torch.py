@@ -65,6 +65,32 @@ def test_grad_scaler(unscale_first):
     assert rows == [(True, 2, 2.0**10), (True, 2, 2.0**10)]
 
 
+def idle_under_a_scaler(ranks):
+    """What a step says in which these ranks have no gradient, and how the next one goes."""
+    ours = net()
+    optimizer, told = new(ours.parameters()), []
+    for t in (1, 2, 3):
+        scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+        optimizer.zero_grad()
+        loss = scaler.scale(loss_of(ours, t))
+        if t != 2 or dist.get_rank() not in ranks:
+            loss.backward()
+        try:
+            scaler.step(optimizer)
+        except (RuntimeError, ValueError) as error:
+            told.append((t, type(error).__name__, str(error)))
+    return told
+
+
+@pytest.mark.parametrize("ranks", [(1,), (0, 1)])
+def test_a_worker_without_any_gradient_under_a_scaler_is_an_error_on_all(ranks):
+    """GradScaler's update() refuses that on the worker alone, and the others would wait for it."""
+    for rank, told in enumerate(pool(2).call(idle_under_a_scaler, ranks)):
+        ((t, kind, sentence),) = told
+        assert (t, kind) == (2, "RuntimeError" if rank in ranks else "WorkersDisagreeError")
+        assert "GradScaler has found no gradient on this worker" in sentence
+
+
 # --- schedulers, closures, accumulation ---
 
 
