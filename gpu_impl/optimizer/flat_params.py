@@ -90,10 +90,11 @@ class FlatParams:
             ValueError: it was put into shared memory.
         """
         if not self.is_sharded:
-            moved = [k for k, home in enumerate(self.homes) if self.params[k].data_ptr() != home]
-            if not moved:
+            here = [param.data_ptr() for param in self.params]
+            if here == self.homes:
                 return
-            if any((lent := self._lent[k]) is not None and not lent.expired() for k in moved):
+            of_moved = [lent for lent, at, home in zip(self._lent, here, self.homes, strict=True) if at != home]
+            if any(lent is not None and not lent.expired() for lent in of_moved):
                 self._leave()
         for k, param in enumerate(self.params):
             self._adopt(k, param)
