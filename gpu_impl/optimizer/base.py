@@ -139,7 +139,7 @@ class OneBitOptimizer(Optimizer, Joinable):
     def _loss_scale(self) -> tuple[Tensor | None, Tensor | None]:
         """1/scale of this worker's gradients and whether they overflowed, as GradScaler leaves them here, or None."""
         grad_scale, found_inf = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
-        if isinstance(found_inf, int):
+        if isinstance(found_inf, int):  # the sum of no tensors
             raise RuntimeError(
                 "GradScaler has found no gradient on this worker, and its update() refuses that: let the loss reach a "
                 "parameter on every worker, if only times 0, or leave the step out on all of them"

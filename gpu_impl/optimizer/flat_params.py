@@ -50,7 +50,7 @@ class FlatParams:
         self.is_sharded = isinstance(self.params[0], DTensor)
         self._lent: list[StorageWeakRef | None] = [None] * len(self.params)
         self.on_leave: Callable[[], None] = lambda: None
-        self._look()
+        self._lay_out()
         self.adopt()
         if self.is_narrow:
             self.master.copy_(self.weights)
@@ -102,12 +102,13 @@ class FlatParams:
     def _leave(self) -> None:
         """Go on in new memory."""
         kept, self.weights = self.weights, flat_buffer(self.dim, self.weights.dtype, self.weights.device)
-        self.weights.copy_(kept)
+        self.weights.copy_(kept)  # all of it: a parameter may be refused before it has been taken over
         self.master = self.master if self.is_narrow else self.weights
-        self._look()
+        self._lay_out()
         self.on_leave()
 
-    def _look(self) -> None:
+    def _lay_out(self) -> None:
+        """Note where each parameter belongs in ``weights``."""
         self._views = self.views_of(self.weights)
         self.homes = [view.data_ptr() for view in self._views]
 

@@ -171,15 +171,15 @@ def apply_tolerance(
     with np.errstate(divide="ignore"):
         rate = step / (root + eps)
     moment_spill = (1 + compose(total, gamma(6, dtype))) * later * (1 + largest)
-    sizes = [magnitude(one) for one in (params, momentum, momentum_tolerance)]
+    x, m, m_off = (magnitude(values) for values in (params, momentum, momentum_tolerance))
     bounds = [
         update_error(
-            sizes[0],
-            sizes[1],
+            x,
+            m,
             rate,
             dtype,
             order,
-            momentum_tolerance=sizes[2],
+            momentum_tolerance=m_off,
             rate_error=rate_off,
             moment_spill=moment_spill,
         )
