@@ -230,7 +230,7 @@ def main(descriptor: int) -> None:
 
 
 def _collect_seldom() -> None:
-    """Look for circles of objects after 100,000 new ones, not 700: a search makes many and keeps most (9 % of quick)."""
+    """Look for circles of objects after 100,000 new ones, not 700: a search makes many and keeps most (quick: -9 %)."""
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
 
