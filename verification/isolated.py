@@ -6,7 +6,6 @@ one that was started by the user runs none of its code, and believes only what w
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import signal
@@ -204,7 +203,6 @@ def main(descriptor: int) -> None:
     try:
         driver = Driver(load_class(target), apart=True)
         _check_names(driver, options["only"])
-        _collect_seldom()
         result = search(
             driver,
             profile=options["profile"],
@@ -227,12 +225,6 @@ def main(descriptor: int) -> None:
         send("error", f"the check itself failed, not the class ({where}): {error_line(error)}")
     except KeyboardInterrupt:  # of the class, which has set a handler of its own: what was found is with the parent
         os._exit(1)
-
-
-def _collect_seldom() -> None:
-    """Look for circles of objects after 100,000 new ones, not 700: a search makes many and keeps most (quick: -9 %)."""
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
 
 
 def _end_with_parent(pipe: Connection) -> None:
