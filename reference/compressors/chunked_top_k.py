@@ -19,7 +19,7 @@ from reference import arguments
 from reference.arithmetic import Array, is_exact, zeros
 from reference.bits import Bytes
 from reference.compressors.base import SCALAR_BYTES, Compressor, Message
-from reference.compressors.sparse import SparseMessage, keep
+from reference.compressors.sparse import SparseMessage, keep, largest
 
 
 def pack(numbers_K: NDArray[np.int64], n_bits: int) -> Bytes:
@@ -94,7 +94,7 @@ class ChunkedTopK(Compressor):
         indices, codes, magnitudes = [], [], []
         for start in range(0, u_D.size, self.chunk_size):
             u_C = u_D[start : start + self.chunk_size]
-            index_K = np.sort(np.argsort(np.abs(u_C), kind="stable")[-self.kept :])
+            index_K = largest(u_C, self.kept)
             size_K = np.abs(u_C[index_K]) if is_exact(u_D) else np.abs(u_C[index_K]).astype(np.float64)
             large_K = size_K >= size_K.sum() / size_K.size
             groups = [size_K[~large_K], size_K[large_K]]

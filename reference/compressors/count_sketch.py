@@ -15,6 +15,7 @@ to be argued about; a program with large D would compute them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +44,14 @@ class CountSketch:
         arguments.integer("columns", self.columns)
         arguments.integer("seed", self.seed, 0)
 
+    @lru_cache(maxsize=4)  # noqa: B019 - a few tables of hashes, which every worker needs in every step
     def hashes(self, dim: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Buckets (rows, D) and signs (rows, D), -1 or +1."""
+        """Buckets (rows, D) and signs (rows, D), -1 or +1; not to be written."""
         random = np.random.default_rng([self.seed, dim])
-        return random.integers(self.columns, size=(self.rows, dim)), random.integers(2, size=(self.rows, dim)) * 2 - 1
+        bucket_RD = random.integers(self.columns, size=(self.rows, dim))
+        sign_RD = random.integers(2, size=(self.rows, dim)) * 2 - 1
+        bucket_RD.flags.writeable = sign_RD.flags.writeable = False
+        return bucket_RD, sign_RD
 
     def sketch(self, u_D: Array) -> Array:
         """The table (rows, columns) of ``u_D`` (D,), in its dtype."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reference.arithmetic import Array, zeros
+from reference.arithmetic import Array, is_exact, zeros
 from reference.compressors.base import SCALAR_BYTES, Message
 
 
@@ -41,6 +41,19 @@ def keep(u_D: Array, indices_K: NDArray[Any]) -> SparseMessage:
     """The message that keeps ``u_D`` at ``indices_K`` (any order)."""
     indices_K = np.sort(indices_K).astype(np.int32)
     return SparseMessage(indices_K, u_D[indices_K], u_D.size)
+
+
+def largest(u_D: Array, count: int) -> NDArray[np.intp]:
+    """Ascending indices of the ``count`` largest magnitudes (K,), all where there are fewer.
+
+    Ties go to the larger index, so that the choice is deterministic; NaN counts as larger than any number.
+    """
+    magnitude_D, count = np.abs(u_D), min(count, u_D.size)
+    if is_exact(u_D) or np.isnan(magnitude_D).any():
+        return np.sort(np.argsort(magnitude_D, kind="stable")[u_D.size - count :])
+    least = np.partition(magnitude_D, u_D.size - count)[u_D.size - count]  # the smallest that is kept
+    above_K, equal_K = np.flatnonzero(magnitude_D > least), np.flatnonzero(magnitude_D == least)
+    return np.sort(np.concatenate([above_K, equal_K[equal_K.size + above_K.size - count :]]))
 
 
 def count_kept(density: float, dim: int) -> int:

@@ -9,12 +9,12 @@ import numpy as np
 from reference import arguments
 from reference.arithmetic import Array
 from reference.compressors.base import Compressor
-from reference.compressors.sparse import SparseMessage, count_kept, keep
+from reference.compressors.sparse import SparseMessage, count_kept, keep, largest
 
 
 @dataclass(frozen=True)
 class TopK(Compressor):
-    """Keeps k = ceil(density D) coordinates; ties go to the larger index, so that the choice is deterministic."""
+    """Keeps k = ceil(density D) coordinates; ties go to the larger index."""
 
     density: float = 0.01
 
@@ -24,5 +24,4 @@ class TopK(Compressor):
             raise ValueError(f"density must lie in (0, 1], got {self.density!r}")
 
     def encode(self, u_D: Array, n_live: int, rng: np.random.Generator) -> SparseMessage:
-        order_D = np.argsort(np.abs(u_D), kind="stable")
-        return keep(u_D, order_D[-count_kept(self.density, u_D.size) :])
+        return keep(u_D, largest(u_D, count_kept(self.density, u_D.size)))

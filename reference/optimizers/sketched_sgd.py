@@ -25,7 +25,7 @@ from reference import arguments
 from reference.allreduce import dense_allreduce_bytes
 from reference.arithmetic import Array, zeros
 from reference.compressors.count_sketch import CountSketch
-from reference.compressors.sparse import count_kept
+from reference.compressors.sparse import count_kept, largest
 from reference.optimizers.base import Optimizer, mean_over_workers, sent
 from reference.state import State
 
@@ -84,8 +84,3 @@ class SketchedSGD(Optimizer):
             worker_errors=u_ND * left_D,
         )
         return sent(state.with_slots(momentum_ND=momentum_ND * left_D), nbytes, rounds=2)
-
-
-def largest(u_D: Array, count: int) -> Array:
-    """Ascending indices of the ``count`` largest magnitudes; ties go to the larger index."""
-    return np.sort(np.argsort(np.abs(u_D), kind="stable")[-count:])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 from torch import distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from gpu_impl import OneBitAdam
 from gpu_impl.harness.worker_pool import WorkerPool
@@ -20,6 +23,12 @@ def model(dtype=torch.float32, seed=0):
     """Parameters of odd sizes, the same on all workers."""
     generator = torch.Generator().manual_seed(seed)
     return nn.ParameterList([nn.Parameter(torch.randn(shape, generator=generator).to(dtype)) for shape in SHAPES])
+
+
+@cache
+def mesh_of(shape=(2, 2), names=("replicate", "shard")) -> DeviceMesh:
+    """One a process and shape: a mesh makes groups, and gloo wakes a thread of each every 10 ms until the end."""
+    return init_device_mesh("cpu", shape, mesh_dim_names=names)
 
 
 def gradients(params, rank, t, seed=0):

@@ -22,10 +22,9 @@ from family_optimizers import (
     step,
 )
 from family_optimizers import the_reference as reference_of
-from optimizer_support import model, pool
+from optimizer_support import mesh_of, model, pool
 from torch import distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 import gpu_impl
@@ -243,7 +242,7 @@ def test_grad_scaler(kind):
 
 def sharded(kind, folder):
     """A run on 2 x 2 processes; and the same warm-up on plain tensors."""
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    mesh = mesh_of()
     hyper = {"lr": 1e-2, "bucket_elements": 40, "process_group": mesh["replicate"].get_group(), **kind[1]}
 
     def network():

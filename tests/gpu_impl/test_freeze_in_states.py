@@ -7,14 +7,13 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 from freeze_support import BETA2, DELTA, flat, gradients, params_and_optimizer, stopped_at, train
-from optimizer_support import pool
+from optimizer_support import mesh_of, pool
 from state_format_4.make import RUNS, param_and_optimizer
 from state_format_4.make import __file__ as made_by
 from state_format_4.make import train as train_as_made
 from torch import distributed as dist
 from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
@@ -96,7 +95,7 @@ def test_only_a_rule_has_norms_in_the_state_and_in_every_phase():
 
 def sharded_norms():
     """Of a model that is sharded over two ranks, on two replicas; and of the full tensors."""
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    mesh = mesh_of()
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(7, 3), nn.Linear(3, 1))
     for layer in net:

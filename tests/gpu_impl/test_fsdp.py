@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 from family_optimizers import LOCAL
+from optimizer_support import mesh_of
 from torch import distributed as dist
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
@@ -44,13 +44,9 @@ class Hybrid:
         return [of(param).to_local().detach().clone() for param in self.model.parameters()]
 
 
-def make_mesh():
-    return init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
-
-
 def beside_plain_tensors(nan_on_rank, bucket_elements):
     """Whether the shards equal plain tensors with the same gradients, bit for bit, after each step; and the shards."""
-    mesh = make_mesh()
+    mesh = mesh_of()
     hyper = HYPER | {"bucket_elements": bucket_elements}
     hybrid = Hybrid(mesh, **hyper)
     plain = [nn.Parameter(shard) for shard in hybrid.locals()]
@@ -86,7 +82,7 @@ def test_shards_move_as_plain_tensors_do_and_replicas_stay_equal(bucket_elements
 
 def clipped_step():
     """The momentum after one clipped warm-up step, and what it must be by C9."""
-    mesh = make_mesh()
+    mesh = mesh_of()
     limit = 1e-3
     hybrid = Hybrid(mesh, max_grad_norm=limit)
     hybrid.backward(1)
@@ -113,7 +109,7 @@ def test_the_norm_that_clips_is_that_of_all_shards():
 
 def resumed(folder, way, stop, kind, hyper):
     """Whether a run that is saved after step ``stop`` and goes on in new objects ends as one that is not."""
-    mesh = make_mesh()
+    mesh = mesh_of()
     straight, hybrid = (Hybrid(mesh, kind, **hyper) for _ in range(2))
     for t in range(1, stop + 6):
         for run in (straight, hybrid):
@@ -153,7 +149,7 @@ def test_a_resumed_run_continues_to_the_same_bits(tmp_path, way, stop, kind, hyp
 
 
 def on_the_whole_mesh():
-    mesh = make_mesh()
+    mesh = mesh_of()
     model = nn.Linear(4, 4)
     fully_shard(model, mesh=mesh)
     assert isinstance(model.weight, DTensor)
@@ -171,7 +167,7 @@ def test_a_model_on_the_whole_mesh_is_refused():
 
 
 def gathered_anyway():
-    hybrid = Hybrid(make_mesh(), **HYPER)
+    hybrid = Hybrid(mesh_of(), **HYPER)
     hybrid.backward(1)
     hybrid.optimizer.step()
     with pytest.raises(

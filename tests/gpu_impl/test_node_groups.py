@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from optimizer_support import ONE_BUCKET, flat, full_state, model, pool, train
+from optimizer_support import ONE_BUCKET, flat, full_state, mesh_of, model, pool, train
 from torch import distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 import reference
@@ -19,16 +18,12 @@ from gpu_impl import HookedOneBitAdam, OneBitAdam, load_checkpoint, save_checkpo
 from gpu_impl.netlab.collective import Collective
 
 STEPS = 40
-
-_meshes = {}
+NODES = "between", "inside"
 
 
 def groups(nodes, node_size) -> dict[str, Any]:
     """process_group and node_group; the same ones each time."""
-    shape = nodes, node_size
-    if shape not in _meshes:
-        _meshes[shape] = init_device_mesh("cpu", shape, mesh_dim_names=("between", "inside"))
-    mesh = _meshes[shape]
+    mesh = mesh_of((nodes, node_size), NODES)
     return {"process_group": mesh["between"].get_group(), "node_group": mesh["inside"].get_group()}
 
 
@@ -325,7 +320,7 @@ def refused(what):
             OneBitAdam(params, freeze_step=5, **{**between_inside, "node_group": "node"})
         elif what == "shards":
             layer = nn.Linear(8, 8)
-            fully_shard(layer, mesh=_meshes[2, 2]["inside"])
+            fully_shard(layer, mesh=mesh_of((2, 2), NODES)["inside"])
             layer(torch.ones(1, 8)).sum().backward()
             OneBitAdam(layer.parameters(), freeze_step=5, **between_inside).step()
         elif what == "join":

@@ -9,10 +9,9 @@ import pickle
 
 import pytest
 import torch
-from optimizer_support import flat, gradients, model, new, pool, train
+from optimizer_support import flat, gradients, mesh_of, model, new, pool, train
 from torch import distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
@@ -226,7 +225,7 @@ def test_a_process_group_of_some_ranks(tmp_path):
 
 def sharded(folder, dtype):
     """FSDP2 over two ranks, compressed over two replicas; beside it the same model in one piece, over two workers."""
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    mesh = mesh_of()
     replica = mesh["replicate"].get_local_rank()
     module = net().to(dtype)
     fully_shard(module, mesh=mesh["shard"])
@@ -265,7 +264,7 @@ def test_fsdp2_shards_inside_replicas_outside(dtype, tmp_path):
 
 def sharded_warm_up():
     """One clipped warm-up step of shards, and of plain parameters: the same, for the norms round to one float32."""
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    mesh = mesh_of()
     replica = mesh["replicate"].get_local_rank()
     module, plain = net(), net()
     fully_shard(module, mesh=mesh["shard"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
-from optimizer_support import flat, model, new, pool, train
+from optimizer_support import flat, mesh_of, model, new, pool, train
 from torch import distributed as dist
 from torch import nn
 from torch.distributed.checkpoint.state_dict import (
@@ -18,7 +18,6 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
     set_state_dict,
 )
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
@@ -96,7 +95,7 @@ def network(seed=0):
 
 
 def sharded(shape, seed=0, freeze_step=3):
-    mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard"))
+    mesh = mesh_of(shape)
     net = network(seed)
     for layer in net[::2]:
         fully_shard(layer, mesh=mesh["shard"])

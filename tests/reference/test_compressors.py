@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from reference_support import floats, same
 
 from reference.allreduce import block_starts, chunk_slices, compressed_allreduce
 from reference.compressors import Identity, PlainSign, RandomK, ScaledSign, TopK, UniformQuantization
+from reference.compressors.sparse import largest
 from theory.rounding import gamma
 
 COMPRESSORS = [
@@ -96,6 +98,20 @@ def test_top_k_keeps_the_largest_and_contracts(density):
     assert np.count_nonzero(kept_D) == k
     assert np.abs(kept_D[kept_D != 0]).min() >= np.abs(u_D[kept_D == 0]).max(initial=0)
     assert ((u_D - kept_D) ** 2).sum() <= (1 - k / 1000) * (u_D**2).sum()
+
+
+@pytest.mark.parametrize("as_type", [np.float32, np.float64, Fraction])
+def test_the_largest_are_those_at_the_end_of_a_stable_order(as_type):
+    """With ties, zeros of both signs, infinities and NaN: the larger index, and NaN before all numbers."""
+    rng = np.random.default_rng(2)
+    for dim in range(1, 40):
+        u_D = rng.integers(-2, 3, dim).astype(np.float64)
+        if as_type is not Fraction:
+            u_D[rng.random(dim) < 0.1] = rng.choice([np.nan, np.inf, -np.inf, -0.0])
+        u_D = np.array([as_type(u) for u in u_D.tolist()])
+        for count in range(1, dim + 2):
+            order_D = np.argsort(np.abs(u_D), kind="stable")
+            assert largest(u_D, count).tolist() == sorted(order_D[-count:].tolist())
 
 
 def test_random_k_depends_on_the_generator_and_keeps_each_coordinate_equally_often():

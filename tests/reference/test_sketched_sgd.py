@@ -13,7 +13,7 @@ from reference_support import floats, fractions, same
 from reference import SGD, MomentumSGD, SketchedSGD
 from reference.allreduce import dense_allreduce_bytes
 from reference.compressors.count_sketch import CountSketch
-from reference.optimizers.sketched_sgd import largest
+from reference.compressors.sparse import largest
 
 RATE, QUARTER = Fraction(1, 8), Fraction(1, 4)
 
