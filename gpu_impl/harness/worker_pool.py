@@ -126,8 +126,8 @@ class WorkerPool:
             raise WorkerDiedError("the workers have been ended: make a new pool")
         for pipe, row in zip(self._pipes, rows, strict=True):
             with contextlib.suppress(BrokenPipeError):  # it died before; found below
-                pipe.send(sys.path)
-                pipe.send((function, tuple(row)))
+                # pickle, not pipe.send: multiprocessing's own would send a tensor as a file that the worker asks for
+                pipe.send_bytes(pickle.dumps((sys.path, pickle.dumps((function, tuple(row))))))
         waiting = dict(enumerate(self._pipes))
         outcomes: list[Any] = [None] * self.n_workers
         end = time.monotonic() + self.timeout
@@ -196,8 +196,8 @@ def _serve(
     )
     while True:
         try:
-            sys.path[:] = pipe.recv()
-            function, arguments = pipe.recv()
+            sys.path[:], call = pickle.loads(pipe.recv_bytes())
+            function, arguments = pickle.loads(call)
         except EOFError:  # the program is gone
             return
         except Exception as error:  # a function that this process can't import
