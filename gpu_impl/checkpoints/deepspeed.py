@@ -112,6 +112,9 @@ def _converted(source: Path, frozen: Collection[str], *, trust: bool) -> dict[st
         raise TypeError(f"its state is {type(inner['state']).__name__}")
     _check_kind(source, inner["state"].values())
     all_params = _params_of(saved["module"], set(saved.get("buffer_names") or ()))
+    for name, param in all_params.items():
+        if param.is_floating_point() and not bool(torch.isfinite(param).all()):
+            raise ValueError(f"{name} of the model is not finite: the run had diverged, take an earlier checkpoint")
     params = _without(all_params, frozen)
     if is_flat:
         states, sizes = _flat_states(optimizer, params), [len(params)]
@@ -232,7 +235,7 @@ def _plain_states(
             continue
         if state is None:
             raise ValueError(f"the optimizer has no state of {name}, so it never had a gradient: {HINT}")
-        if state["exp_avg"].shape != params[name].shape:
+        if not state["exp_avg"].shape == state["exp_avg_sq"].shape == params[name].shape:
             raise ValueError(f"the optimizer's state {key} is not of {name}: give the parameters in the model's order")
         states.append({"step": state["step"], "exp_avg": state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"]})
     return states, [sum(name_of[key] in params for key in group) for group in groups]

@@ -179,6 +179,8 @@ def prepare(folder: Path, run: str) -> int:
     Raises:
         OSError: the folder can't be made or read, or another process is saving this run there.
     """
+    if folder.is_symlink() and not folder.exists():
+        raise FileNotFoundError(f"{folder} is a link to {folder.readlink()}, which is not there: make that folder")
     folder.mkdir(parents=True, exist_ok=True)
     tidy(folder, run)
     number = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -199,9 +199,9 @@ class OneBitOptimizer(Optimizer, Joinable):
 
     @state.setter
     def state(self, value: defaultdict[Tensor, Any]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The base class begins with an empty one."""
-        if value:
-            raise AttributeError("the state lies in flat buffers: use load_state_dict")
+        """The base class begins with an empty one, before there are groups; nobody else may replace it."""
+        if value or "param_groups" in vars(self):
+            raise AttributeError("the state lies in flat buffers: use load_state_dict, or make a new optimizer")
 
     def state_dict(self) -> dict[str, Any]:
         """This worker's state, copied: tensors, numbers, strings, lists and dicts, safe for ``weights_only=True``.
@@ -311,6 +311,14 @@ class _TakePart(JoinHook):
     def main_hook(self) -> None:
         self.optimizer.zero_grad()
         self.optimizer.take_part()
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def left_by_the_compiler(method: Method) -> Method:
+    """``torch.compile`` calls it as it is: a step talks to other processes, which no graph can hold."""
+    return cast("Method", torch.compiler.disable(method))
 
 
 def check_ours(call: str, optimizer: Any) -> None:

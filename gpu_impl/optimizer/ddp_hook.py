@@ -27,6 +27,7 @@ from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_impl.optimizer.agreement import agree, facts_of, meet
+from gpu_impl.optimizer.base import left_by_the_compiler
 from gpu_impl.optimizer.ddp import PREPARED
 from gpu_impl.optimizer.ddp_inbox import Inbox
 from gpu_impl.optimizer.numbers import Decision
@@ -163,6 +164,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
 
     # --- after it ---
 
+    @left_by_the_compiler
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Apply what the backward pass has exchanged.

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.distributed.algorithms.join import Join
 
 from gpu_impl.optimizer.agreement import tell_failure
-from gpu_impl.optimizer.base import OneBitOptimizer
+from gpu_impl.optimizer.base import OneBitOptimizer, left_by_the_compiler
 from gpu_impl.optimizer.numbers import Decision
 from gpu_impl.optimizer.steps import gather
 
@@ -26,6 +26,7 @@ class SteppingOptimizer(OneBitOptimizer):
 
     _step_supports_amp_scaling = True  # GradScaler then always calls step(), so that no worker misses a collective
 
+    @left_by_the_compiler
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Average the gradients over the workers and update the parameters. All workers must call it.

@@ -6,6 +6,7 @@ import copy
 import subprocess
 import sys
 import warnings
+from collections import defaultdict
 
 import pytest
 import torch
@@ -316,3 +317,16 @@ def test_the_gradients_of_the_test_differ_between_workers():
     params = model()
     assert not torch.equal(gradients(params, 0, 1)[0], gradients(params, 1, 1)[0])
     assert isinstance(new(params), OneBitAdam)
+
+
+def test_the_state_is_not_replaced_without_a_word():
+    """A new defaultdict, which resets torch's Adam, was ignored; m and v went on."""
+    param = nn.Parameter(torch.ones(3))
+    optimizer = OneBitAdam([param], freeze_step=9)
+    for _ in range(2):
+        param.grad = torch.ones(3)
+        optimizer.step()
+    for value in (defaultdict(dict), {}, {param: {"step": torch.tensor(1.0)}}):
+        with pytest.raises(AttributeError, match="use load_state_dict, or make a new optimizer"):
+            optimizer.state = value
+    assert optimizer.steps == 2

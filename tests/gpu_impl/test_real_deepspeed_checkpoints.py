@@ -126,3 +126,23 @@ def test_stats_say_when_a_loaded_state_freezes():
     assert optimizer.stats().freeze_diagnosis == "frozen at step 10"
     _, later = resumed("fp32-step9", freeze_step=10)
     assert later.stats().freeze_diagnosis == "step 9: the warm-up ends after step 10"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("optimizer", "state", 3, "exp_avg_sq"), torch.zeros(0), r"the optimizer's state 3 is not of 2\.bias"),
+        (("optimizer", "state", 3, "exp_avg"), torch.zeros(1, 2), r"the optimizer's state 3 is not of 2\.bias"),
+        (("module", "2.bias"), torch.tensor([1.0, torch.nan]), r"2\.bias of the model is not finite"),
+        (("module", "2.bias"), torch.tensor([1.0, -torch.inf]), r"2\.bias of the model is not finite"),
+    ],
+)
+def test_what_no_run_could_go_on_with_is_refused(place, value, message, tmp_path):
+    """These were written without a word: of exp_avg alone the shape was looked at, of the weights no value."""
+    saved = part = torch.load(FILES / "fp32-step9.pt", weights_only=True)
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    torch.save(saved, tmp_path / "file.pt")
+    with pytest.raises(ValueError, match=message):
+        convert(tmp_path / "file.pt")

@@ -218,3 +218,17 @@ def test_a_part_of_a_file_that_another_process_has_left_is_not_in_the_way(tmp_pa
     finally:
         refuse("", ())
     assert (target.read_text(), old.read_text()) == ("mine", "another's")
+
+
+def save_refused(folder):
+    try:
+        save_checkpoint(folder, new(model(), freeze_step=2), None, 1)
+    except OSError as error:
+        return str(error)
+    return "nothing"
+
+
+def test_a_link_to_nowhere_is_said_to_be_one(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    (message,) = pool(1).call(save_refused, tmp_path / "link")
+    assert message.endswith("link is a link to " + str(tmp_path / "gone") + ", which is not there: make that folder")
