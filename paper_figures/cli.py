@@ -69,6 +69,11 @@ def figures(
             line = f"{figure.name:<{width}}  {minutes_text(figure):<7}  {' '.join(row['claims'])}".rstrip()
             console.print(f"{line}\n{shows}", highlight=False, markup=False, soft_wrap=True)
         console.print("minutes: of processor time, for the figure alone; docs/claims.md has the claims", soft_wrap=True)
+        if scale == Scale.FULL:
+            trained = (
+                "on GPUs: python -m paper_figures.full_scale --help says how to train what they show, on which data"
+            )
+            console.print(trained, soft_wrap=True)
         tell_broken(console)
         return
     several = f"there are {', '.join(known)}"

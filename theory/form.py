@@ -52,6 +52,9 @@ def shape(theorem: Theorem) -> Iterator[str]:
                 where = name if relation is formula else f"in {name} {relation}"
                 yield f"{where} is no relation: write it with eq, ne, le, lt or ge of theory.formula"
                 found = True
+            elif odd := [side for side in relation.args if not isinstance(side, sp.Expr)]:
+                yield f"{odd[0]} is a side of a relation in {name}, and no number"
+                found = True
             else:
                 for reason in unknown_kinds(relation, words(theorem.coq_imports)):
                     yield reason
@@ -71,9 +74,12 @@ def faults(theorem: Theorem) -> Iterator[str]:
         if twice := sorted({name for name in named if named.count(name) > 1}):
             yield f"`{field}` names {', '.join(twice)} twice: leave it there once"
     for kind, texts in (("code name", [row.code for row in theorem.variables]),
-                        ("LaTeX", [row.latex for row in theorem.variables])):  # fmt: skip
+                        ("LaTeX", [row.looks for row in theorem.variables])):  # fmt: skip
         if twice := sorted({text for text in texts if texts.count(text) > 1}):
             yield f"two symbols have the same {kind}: {', '.join(twice)}"
+    for row in theorem.variables:
+        if row.looks in CONSTANTS and any(relation.has(CONSTANTS[row.looks]) for relation in _relations_of(theorem)):
+            yield f"the symbol {row.code} is written as the constant {row.latex}, which the statement has too"
     for relation in (relation for formula in theorem.formulas for relation in relations(formula)):
         yield from unknown_parts(relation, words(theorem.coq_imports))
         for side in relation.args:
@@ -89,11 +95,19 @@ def faults(theorem: Theorem) -> Iterator[str]:
     yield from wording.faults(theorem)
 
 
+CONSTANTS: dict[str, Any] = {r"\pi": sp.pi, "e": sp.exp}
+"""How SymPy writes them."""
+
+
+def _relations_of(theorem: Theorem) -> Iterator[Any]:
+    return (relation for formula in theorem.formulas for relation in relations(formula))
+
+
 def _nothing_to_prove(theorem: Theorem) -> Iterator[str]:
     if theorem.conclusion.lhs == theorem.conclusion.rhs:
         yield "both sides of the conclusion are the same: it says nothing"
     for item in theorem.hypotheses:
-        if item.formula == theorem.conclusion:
+        if item.formula in (theorem.conclusion, theorem.conclusion.reversed):
             yield f"the hypothesis {item.name!r} is the conclusion itself: nothing is left to prove"
 
 

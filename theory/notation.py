@@ -96,7 +96,7 @@ ORDERS = ("tree", "evaluation")
 
 LATEX_MARKS = str.maketrans("", "", "\\{}")
 """What is left out of a symbol in plain text."""
-GREEK: Any = greek_unicode  # its type is not that of its stubs
+UNICODE: Any = greek_unicode  # its type is not that of its stubs
 
 
 def is_interval(domain: Any) -> bool:
@@ -160,8 +160,14 @@ class Row:
     @property
     def written(self) -> str:
         """Its symbol in plain text, as sentences have it: ``γ``, ``E_Δ``."""
-        letters = re.sub(r"\\([A-Za-z]+)", lambda found: GREEK.get(found[1].removeprefix("var"), found[0]), self.latex)
+        in_letters = lambda found: UNICODE.get(found[1].removeprefix("var"), found[0])  # noqa: E731
+        letters = re.sub(r"\\([A-Za-z]+)", in_letters, self.latex)
         return letters.translate(LATEX_MARKS)
+
+    @property
+    def looks(self) -> str:
+        """Its LaTeX without what can't be seen: ``w_1`` and ``w_{1}`` look alike."""
+        return re.sub(r"[{}\s]|\\mathrm|\\operatorname|(?<=\\)var", "", self.latex)
 
     @property
     def named(self) -> str:
@@ -170,8 +176,9 @@ class Row:
 
     @property
     def spellings(self) -> set[str]:
-        """What its symbol may be typed as: ``E_Δ``, ``EΔ``, ``E_Delta``, ``EDelta``."""
-        whole = {self.written, self.latex.translate(LATEX_MARKS)}
+        """What its symbol may be typed as: ``E_Δ``, ``EΔ``, ``E_Delta``, ``EDelta``; ``varphi`` and ``phi``."""
+        plain = self.latex.translate(LATEX_MARKS)
+        whole = {self.written, plain, self.latex.replace("\\var", "").translate(LATEX_MARKS)}
         return whole | {name.replace("_", "") for name in whole}
 
     def _check_coq_type(self) -> None:

@@ -5,8 +5,9 @@ there and that the conclusion does, in intervals (:mod:`theory.arithmetic`): not
 evaluated, or what the example's arrays don't reach, does not hold. Three things remain that a false theorem could hide
 behind:
 
-- an example is a run in float64, so an equation, and a <= of arrays or functions, holds up to :data:`ROUNDING`; a <
-  must hold by more, so that no example meets x == y and x < y, but several equations may be off together;
+- an example is a run in float64, so an equation, and a <= of arrays or functions, holds up to :data:`ROUNDING` of its
+  terms; a <, and a <= whose terms cancel, must hold by more. Hypotheses that contradict one another by less than that
+  are not noticed;
 - a quantifier over all steps runs as far as the arrays are given, :data:`LONGEST` values at most;
 - a quantifier over numbers or vectors runs over a sample, relative to the numbers of the example and to what both sides
   of the hypothesis come to.
@@ -17,6 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from enum import Enum
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -28,7 +31,7 @@ from sympy.core.function import AppliedUndef
 from theory.algebra import exactly
 from theory.arithmetic import ROUNDING, Intervals, NotEvaluated, Unsettled, settled
 from theory.evaluate import check_domain, evaluate, summed
-from theory.formula import At, ForAll, Formula, Implies, eq, relations, sign_of
+from theory.formula import CACHED, At, ForAll, Formula, Implies, eq, relations, sign_of
 from theory.theorem import Example, Theorem
 
 LONGEST = 12
@@ -40,6 +43,17 @@ LARGEST = 1e12
 """An example is a run in float64: above this its rounding could hide a contradiction of whole numbers."""
 HIGHEST_POWER = 2**40
 """2 to a number of the example is tried as well, up to this power."""
+FEW_OPERATIONS = 20
+CANCELLING = 2**10
+"""The terms of two sides cancel if they come to so many times what the sides come to."""
+
+
+class Met(Enum):
+    """How a relation is to be met."""
+
+    NEARLY = "up to rounding"
+    ROUNDED = "by more than equations are off that hold up to rounding"
+    EXACTLY = "as it stands"
 
 
 def instance(theorem: Theorem, description: str, inputs: Mapping[str, Any]) -> Example:
@@ -72,34 +86,45 @@ def contradictions(theorem: Theorem, inputs: Mapping[str, Any]) -> list[str]:
     ]
     if found:
         return found
+    met = Met.EXACTLY if all(_is_exact(item.formula, values) for item in theorem.hypotheses) else Met.ROUNDED
     found += [
         f"the example does not meet the hypothesis {item.name!r}{reason}"
         for item in theorem.hypotheses
-        if (reason := _unmet(item.formula, values, near=False)) is not None
+        if (reason := _unmet(item.formula, values, met=met)) is not None
     ]
-    if not found and (reason := _unmet(theorem.conclusion, values, near=True)) is not None:
+    if not found and (reason := _unmet(theorem.conclusion, values, met=Met.NEARLY)) is not None:
         found.append(f"the conclusion is false on the example{reason}")
     return found
 
 
-def _unmet(formula: Formula, values: Mapping[Any, Any], *, near: bool) -> str | None:
+def _is_exact(formula: Formula, values: Mapping[Any, Any]) -> bool:
+    """Whether no rounding of a run is in it: it is no equation, or one of numbers that hold exactly."""
+    if isinstance(formula, sp.Eq):
+        try:
+            return exactly(formula, values) is True
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):  # arrays, functions
+            return False
+    return not any(isinstance(one, sp.Eq) for one in relations(formula))
+
+
+def _unmet(formula: Formula, values: Mapping[Any, Any], *, met: Met) -> str | None:
     """None if a formula holds; if not, the reason why it can't be evaluated, empty if it can."""
     try:
-        return None if holds(formula, values, near=near) else ""
+        return None if holds(formula, values, met=met) else ""
     except NotEvaluated as reason:
         return f": {reason}"
 
 
-def holds(formula: Formula, values: Mapping[Any, Any], *, near: bool = True) -> bool:
+def holds(formula: Formula, values: Mapping[Any, Any], *, met: Met = Met.NEARLY) -> bool:
     """Whether a formula holds for these values, on the range that they cover, and at one place at least.
 
-    With ``near`` every relation may be off by rounding, else only those that the rounding of a run can touch.
+    With ``NEARLY`` every relation may be off by rounding, else only those that the rounding of a run can touch.
 
     Raises:
         NotEvaluated: it can't be evaluated there, or the arrays that are given reach no place of its range.
     """
     reached = False
-    for truth in _places(formula, values, near=near):
+    for truth in _places(formula, values, met=met):
         if truth is False:
             return False
         reached = reached or truth is True
@@ -108,7 +133,7 @@ def holds(formula: Formula, values: Mapping[Any, Any], *, near: bool = True) -> 
     return True
 
 
-def _places(formula: Formula, values: Mapping[Any, Any], *, near: bool) -> Iterator[bool | None]:
+def _places(formula: Formula, values: Mapping[Any, Any], *, met: Met) -> Iterator[bool | None]:
     """Whether a formula holds, place by place of its range; None where an endless range is not covered."""
     if isinstance(formula, ForAll):
         endless = any(limit is None for _, limit in formula.bound())
@@ -117,24 +142,24 @@ def _places(formula: Formula, values: Mapping[Any, Any], *, near: bool) -> Itera
             yield True  # there is no k below 0
         for inner in places:
             try:
-                yield from _places(formula.body, inner, near=near)
+                yield from _places(formula.body, inner, met=met)
             except NotEvaluated:
                 if not endless:
                     raise
                 yield None
     elif isinstance(formula, Implies):
         if all(_given(item, values) for item in formula.given):
-            yield from _places(formula.body, values, near=near)
+            yield from _places(formula.body, values, met=met)
         else:
             yield True
     else:
-        yield true_of(formula, values, near=near)
+        yield true_of(formula, values, met=met)
 
 
 def _given(formula: Formula, values: Mapping[Any, Any]) -> bool:
     """Whether what an implication starts from holds; where it can't be evaluated nothing follows."""
     try:
-        return holds(formula, values, near=False)
+        return holds(formula, values, met=Met.ROUNDED)
     except NotEvaluated:
         return False
 
@@ -169,7 +194,7 @@ def _samples(body: Formula, variables: list[Any], values: Mapping[Any, Any]) -> 
         if draw == DRAWS:
             if any(isinstance(variable, sp.IndexedBase) for variable in variables):
                 return
-            numbers = _around(reached)
+            numbers = _around(_farthest(reached))
         if not numbers:
             return
         one: dict[Any, Any] = {}
@@ -180,7 +205,10 @@ def _samples(body: Formula, variables: list[Any], values: Mapping[Any, Any]) -> 
             elif isinstance(variable, sp.IndexedBase):
                 one[variable] = _vector(chance, longest, scale)
             else:
-                one[variable] = numbers[draw] if len(variables) == 1 and draw < len(numbers) else chance.choice(numbers)
+                place = draw % DRAWS
+                one[variable] = (
+                    numbers[place] if len(variables) == 1 and place < len(numbers) else chance.choice(numbers)
+                )
         inner = {**values, **one}
         inner |= _solved(body, variables, inner)
         if draw < DRAWS:
@@ -208,6 +236,12 @@ def _around(numbers: list[Any]) -> list[Any]:
     return list(found)
 
 
+def _farthest(numbers: list[Any]) -> list[Any]:
+    """The two largest and the smallest of them but 0: beyond these a relation that held may fail."""
+    sizes = sorted({abs(number) for number in numbers if number})
+    return [*sizes[-2:], *sizes[:1]]
+
+
 def _sides(body: Formula, values: Mapping[Any, Any]) -> list[Any]:
     """What both sides of every relation of a formula come to, where they can be evaluated."""
     found: list[Any] = []
@@ -233,33 +267,35 @@ def _solved(body: Formula, variables: list[Any], values: Mapping[Any, Any]) -> d
     return found
 
 
-def true_of(relation: Any, values: Mapping[Any, Any], *, near: bool = True) -> bool:
+def true_of(relation: Any, values: Mapping[Any, Any], *, met: Met = Met.NEARLY) -> bool:
     """Whether a relation holds for these values.
 
-    Up to rounding, if ``near``; else rounding may touch equations, and <= and >= of arrays and functions.
+    Up to rounding, if ``NEARLY``; else rounding may touch equations, and <= and >= of arrays and functions.
 
     Raises:
         NotEvaluated: it can't be evaluated, or it can't be told.
     """
     sign = sign_of(relation)
     of_a_run = relation.has(sp.Indexed, At, AppliedUndef) and sign in ("<=", ">=")
-    slack = ROUNDING if near or of_a_run or sign == "==" else 0.0
+    slack = ROUNDING if (met is Met.NEARLY or of_a_run or sign == "==") and not _has_one_term(relation) else 0.0
 
     def told(arithmetic: Intervals) -> bool:
         lhs, rhs = (evaluate(side, values, arithmetic) for side in (relation.lhs, relation.rhs))
         if sign == "!=":
             return not arithmetic.equal(lhs, rhs)
+        if sign == "==" and not slack:
+            return arithmetic.equal(lhs, rhs)
         less, more = (lhs, rhs) if sign in ("<", "<=") else (rhs, lhs)
-        strict = sign in ("<", ">")
-        if not slack:  # what is strict holds by more than an equation of the same sides may be off
-            margin = ROUNDING * (abs(lhs) + abs(rhs)) if strict else 0
-            return arithmetic.below(less + margin, more, strict=strict)
-        gap = abs(lhs - rhs) if sign == "==" else less - more
-        with suppress(Unsettled):
-            if arithmetic.below(gap, slack * (abs(lhs) + abs(rhs)), strict=strict):
-                return True
-        sizes = (_size(side, values, arithmetic) for side in (relation.lhs, relation.rhs))
-        return arithmetic.below(gap, slack * sum(sizes), strict=strict)
+        strict, size, gap = sign in ("<", ">"), abs(lhs) + abs(rhs), abs(lhs - rhs) if sign == "==" else less - more
+        if slack:
+            with suppress(Unsettled):
+                if arithmetic.below(gap, slack * size, strict=strict):
+                    return True
+        terms = sum(_size(side, values, arithmetic) for side in (relation.lhs, relation.rhs))
+        if not slack:  # by more than an equation of the same terms may be off, if it is strict or they cancel
+            rounded = met is Met.ROUNDED and not arithmetic.below(terms, CANCELLING * size, strict=False)
+            return arithmetic.below(less + (ROUNDING * terms if strict or rounded else 0), more, strict=strict)
+        return arithmetic.below(gap, slack * terms, strict=strict)
 
     try:
         return settled(told)
@@ -271,6 +307,14 @@ def true_of(relation: Any, values: Mapping[Any, Any], *, near: bool = True) -> b
         raise NotEvaluated("an array of the example is too short") from None
     except ZeroDivisionError:
         raise NotEvaluated("something is divided by 0") from None
+
+
+@lru_cache(maxsize=CACHED)
+def _has_one_term(relation: Any) -> bool:
+    """Whether one side less the other is a number or a product: then nothing is rounded that could cancel."""
+    if sp.count_ops(relation) > FEW_OPERATIONS:  # SymPy takes long over it
+        return False
+    return not sp.expand(relation.lhs - relation.rhs).has(sp.Add, sp.Sum)
 
 
 def _size(expression: Any, values: Mapping[Any, Any], arithmetic: Intervals) -> Any:

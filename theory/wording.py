@@ -23,9 +23,12 @@ from theory.theorem import Quoted, Theorem
 
 PLACE = re.compile(r"{(\w+)}")
 GLUED = re.compile(
-    r"(?<=[^\s(])(?<![^\W\d_]/){\w+}|(?:[-*/^√±×·−–]|\bminus)\s+{\w+}|{\w+}(?![.,]?(?:\s|$)|[;:)])\S+", re.IGNORECASE
+    r"(?<=[^\s(])(?<![^\W\d_]/){\w+}|(?:[-*/^√±×·−–]|\bminus)\s+{\w+}|{\w+}(?![.,]?(?:\s|$)|[;:)])\S+"
+    r"|{\w+}\s+(?:squared|cubed|factorial)\b",
+    re.IGNORECASE,
 )
-"""A place that what is beside it makes part of another number: ".{x}", "{x}{y}", "minus {x}", "{x}%"; not "E/{x}"."""
+"""A place that what is beside it makes part of another number: ".{x}", "{x}{y}", "minus {x}", "{x}%", "{x} squared";
+not "E/{x}"."""
 LETTERS_OF_WORDS = re.compile(r"[\s!-~\u0370-\u03ff\u00a0-\u024f\u2010-\u2027\u2030-\u205e\u2070-\u22ff]*")
 """What sentences consist of: Latin and Greek letters, punctuation, superscripts, operators; nothing invisible."""
 NAMES_WITH_DIGITS = re.compile(
@@ -74,7 +77,10 @@ RUN_TOGETHER = re.compile(rf"\b(?:one|{'|'.join(LONGEST_FIRST)}){{2,}}\b", re.IG
 """Numerals without a space between them."""
 SPELLED = re.compile(r"\b[^\W\d_](?:-[^\W\d_])+\b")
 """Single letters joined by hyphens, which are read as a word."""
-ROMAN = re.compile(r"\b(?=\w{2})m*(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})(?<=\w)\b", re.IGNORECASE)
+ROMAN = re.compile(
+    r"\b(?=\w{2})m*(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})(?<=\w)\b|\b[ivxlcdm]*([ixc])\1{3}[ivxlcdm]*\b",
+    re.IGNORECASE,
+)
 NAME = re.compile(r"\b[a-z]{2,}(?:_[a-z]{2,})+\b")
 """A word that can only be a hypothesis, or the code name of a symbol."""
 OPERATORS = ("/", "*", "^", "-", "+")
@@ -112,6 +118,8 @@ def _of_a_sentence(name: str, text: str, known: set[Any]) -> Iterator[str]:
     if not LETTERS_OF_WORDS.fullmatch(text):
         strange = sorted({letter for letter in text if not LETTERS_OF_WORDS.fullmatch(letter)})
         yield f"{name}: {strange[0]!a} is neither a Latin nor a Greek letter, nor a sign that is read as one"
+    if brace := re.search(r"[{}]\S*", PLACE.sub("", text)):
+        yield f"{name}: {brace[0]!r} is no place for a number: write {{name}}"
     if glued := GLUED.search(text):
         yield f"{name}: {glued[0]!r} makes another number of what is quoted: let {{name}} stand alone"
     bare = NAMES_WITH_DIGITS.sub("", PLACE.sub("", text))
@@ -132,6 +140,11 @@ def _of_a_number(name: str, quoted: Quoted, theorem: Theorem) -> Iterator[str]:
         yield f"the number {name}, {quoted.part}, is no part of the statement: `Quoted(..., by=)` says whose it is"
     if strange := [key for key in map(sp.sympify, quoted.at) if not _can_be_set(key, quoted)]:
         yield f"the number {name} is quoted at a value of {strange[0]}, which is no variable or varying part of it"
+        return
+    values = [sp.sympify(value) for value in quoted.at.values()]
+    known = {row.symbol for row in theorem.variables}
+    if foreign := sorted({str(symbol) for value in values for symbol in value.free_symbols - known}):
+        yield f"the number {name} is quoted at {foreign[0]}, which is no symbol of the theorem"
         return
     outside = [f"{part} = {value}" for part, value in quoted.at.items() if not _is_allowed(part, value, theorem)]
     if outside:

@@ -48,9 +48,14 @@ def parametrize_with_properties(
     driver, expected = Driver(under_test), dict(expected_failures or {})
     if isinstance(profile, str) and profile not in PROFILES:
         raise ValueError(f"profile must be one of {', '.join(PROFILES)}, got {profile!r}")
-    names = [clause.id for clause in clauses_of(driver)[0]]
+    clauses, left_out = clauses_of(driver)
+    names = [clause.id for clause in clauses]
     if unknown := sorted(set(expected) - set(names)):
-        raise ValueError(f"expected_failures names no clause of {under_test.__name__}: {', '.join(unknown)}")
+        why = {name: f"{name} ({reason})" for reason, without in left_out.items() for name in without}
+        raise ValueError(
+            f"expected_failures names no clause of {under_test.__name__}: "
+            + ", ".join(why.get(name.partition(".")[2], name) for name in unknown)
+        )
     probe(driver)
     result = cache(partial(search, driver, profile=profile, seed=seed, minutes=minutes))
     marks = {name: pytest.mark.xfail(reason=why, strict=True, raises=AssertionError) for name, why in expected.items()}

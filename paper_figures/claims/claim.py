@@ -108,7 +108,7 @@ class Claim:
         where: section, figure or table of the paper, or who else makes it.
         published: the published number in words, "" if there is none.
         source: how the published claim is known, as docs/published.md marks it; "ours" where it is not the paper's.
-        conditions: under which conditions it is expected to fail, and why.
+        conditions: where it is expected to hold, where to fail, and why.
         figures: figures whose tables ``measure`` reads.
         others: other facts that it reads, by the names in ``facts.py``.
         theorems: ids of the theorems that it rests on.

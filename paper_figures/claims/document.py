@@ -9,7 +9,7 @@ from paper_figures.claims.claim import ALPHA, MAIN_MARGIN, OTHER_MARGIN, Claim
 from paper_figures.claims.registry import all_claims
 from paper_figures.claims.statistics import MIN_SEEDS
 from paper_figures.contributions import CAN_T_BE_USED, broken
-from paper_figures.figure import PaperFigure
+from paper_figures.figure import PaperFigure, Scale
 from paper_figures.recorded import recorded
 from paper_figures.render import all_figures
 
@@ -81,7 +81,9 @@ def figures_of(claims: list[Claim]) -> list[str]:
 
 
 def minutes_text(figure: PaperFigure) -> str:
-    """What it takes to draw: "12" minutes, "0.4", "seconds", or "not measured"."""
+    """What it takes to draw: "12" minutes, "0.4", "seconds", "on GPUs" (trained before), or "not measured"."""
+    if Scale.QUICK not in figure.scales:
+        return "on GPUs"
     minutes = recorded()["minutes"].get(figure.name)
     if figure.runs is None or (minutes is not None and minutes < LEAST_MINUTES):
         return "seconds"
@@ -115,7 +117,7 @@ def section(claim: Claim) -> str:
     published = f" Published: {claim.published}." if claim.published else ""
     lines.append(f"*Where: {claim.where} ({claim.source}).{published}*")
     if claim.conditions:
-        lines += ["", f"**Expected to fail.** {claim.conditions}"]
+        lines += ["", f"**Where it holds, and where not.** {claim.conditions}"]
     lines += ["", *(f"- {name}: {text}" for name, text in evidence.items() if text), ""]
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ import sympy as sp
 from tests.theory.theory_support import SQUARE, theorem, u, x, y, z
 from theory.chain import faults
 from theory.evaluate import bound, implied
-from theory.formula import At, ForAll, Implies, array, eq, le, lt, mean, total
+from theory.formula import At, ForAll, Implies, array, eq, ge, le, lt, mean, total
 from theory.notation import N, Row, beta1, contraction, d, i, k, t
 from theory.registry import all_theorems, collect
 from theory.text import names_of, parse, text_of
@@ -179,11 +179,12 @@ def test_both_sides_of_a_conclusion_differ_whatever_its_rank(tmp_path):
     assert faults(same) == (says,)
 
 
-def test_a_conclusion_is_none_of_the_hypotheses():
+@pytest.mark.parametrize("same", [le(x, y), ge(y, x)])
+def test_a_conclusion_is_none_of_the_hypotheses(same):
     made = theorem(
         le(x, y),
         [Line("<=", y, "as given", (Use("same"),))],
-        hypotheses=(Hypothesis("same", le(x, y), "x is at most y"),),
+        hypotheses=(Hypothesis("same", same, "x is at most y"),),
         example=lambda: Example("ones", 1.0, {"x": 1.0, "y": 1.0}),
     )
     assert any("'same' is the conclusion itself" in fault for fault in judge(made, {}, None).faults)

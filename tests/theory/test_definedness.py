@@ -171,8 +171,19 @@ def test_two_symbols_are_typeset_apart():
     both = made(le(2 * x * y, x**2 + y**2), (square,))
     assert faults(both) == ()
     assert any("the same LaTeX: y" in fault for fault in faults(replace(both, where=rows)))
+    alike = (Row(x, "w_1", "a number"), Row(y, "w_{1}", "a number"))
+    assert any("the same LaTeX: w_1" in fault for fault in faults(replace(both, where=alike)))
     again = (*both.where, Row(x, "X", "a number", domain=UNIT))
     assert any("the same code name: x" in fault for fault in faults(replace(both, where=again)))
+
+
+@pytest.mark.parametrize(("latex", "constant"), [(r"\pi", sp.pi), ("e", sp.exp(y))])
+def test_a_symbol_is_not_typeset_as_a_constant_of_the_statement(latex, constant):
+    line = Line("<=", x + constant + 1, "more", slack=(1,))
+    more = made(le(x + constant, x + constant + 1), (line,))
+    assert faults(more) == ()
+    rows = (Row(x, latex, "a number"), Row(y, "y", "a number"))
+    assert any("is written as the constant" in fault for fault in faults(replace(more, where=rows)))
 
 
 def test_numbers_are_evidence_and_no_proof():

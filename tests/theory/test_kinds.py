@@ -41,6 +41,7 @@ def example(attained=2.0, **change):
 WRONG = [
     ({"conclusion": QUANTIFIED}, "the conclusion is no relation: write it with eq, ne, le"),
     ({"conclusion": Implies((le(x, y),), le(y, x))}, "the conclusion is no relation: write it with eq, ne, le"),
+    ({"conclusion": le(le(x, y), 1)}, "x <= y is a side of a relation in the conclusion, and no number"),
     ({"words": None}, "`words` must be a text that is not blank, not None"),
     ({"title": " "}, "`title` must be a text that is not blank, not ' '"),
     ({"id": None}, "`id` must be a text"),

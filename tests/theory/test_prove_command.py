@@ -186,6 +186,18 @@ def test_a_number_of_three_hundred_digits_is_shown_in_short():
     assert "T10b at n_workers = 1e+300, " in result.output
 
 
+@pytest.mark.parametrize(
+    ("theorem", "name", "code"),
+    [("1c", "epsilon", "deviation"), ("1c", "varepsilon", "deviation"), ("1c", "ε", "deviation"),
+     ("1a", "phi", "alignment")],
+)  # fmt: skip
+def test_variant_letters_are_typed_as_their_letter(theorem, name, code):
+    """`--set epsilon` was unknown where the page has an ε."""
+    result = prove(theorem, "--set", f"{name}=0.2")
+    assert result.exit_code == 0
+    assert f"{code} = 0.2" in " ".join(result.output.split())
+
+
 def test_paper_symbols_and_code_names_are_the_same(tmp_path):
     for number, names in enumerate((["N=64", "T=1e5"], ["n_workers=64", "n_steps=1e5"])):
         assert prove("6a", "--set", *names, "--json", str(tmp_path / f"{number}.json")).exit_code == 0

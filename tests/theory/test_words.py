@@ -174,6 +174,12 @@ SAYS = theorem(
         ("Onethree times", {}, "a number that is not computed: 'Onethree'"),
         ("vii of it", {}, "a number that is not computed: 'vii'"),
         ("at most XL", {}, "a number that is not computed: 'XL'"),
+        ("IIII times", {}, "a number that is not computed: 'IIII'"),
+        ("{} of it", {}, "'{}' is no place for a number"),
+        ("{x of it", {}, "'{x' is no place for a number"),
+        ("{x.real} of it", {}, "'{x.real}' is no place for a number"),
+        ("{x} squared", {"x": Quoted(3 * y**2, {y: 2})}, "makes another number of what is quoted"),
+        ("it is {x}", {"x": Quoted(3 * y**2, {y: sp.Symbol("z")})}, "the number x is quoted at z, which is no symbol"),
         ("a five-sided one", {}, "'five' is no number of the statement"),
         ("it is zero", {}, "'zero' is no number of the statement"),
         ("nil of it", {}, "'nil' is no number of the statement"),
@@ -189,7 +195,7 @@ SAYS = theorem(
 @pytest.mark.parametrize("place", ["title", "words", "good_for"])
 def test_a_number_in_a_sentence_is_computed_from_the_statement(place, sentence, numbers, says):
     made = replace(SAYS, numbers=numbers, **{place: sentence})
-    if place == "title" and "{" in sentence:
+    if place == "title" and "{x}" in sentence:
         says = f"title: a number has no place there: {'{x}'}"
     found = faults(made)
     assert found == () if not says else any(says in fault for fault in found), found
