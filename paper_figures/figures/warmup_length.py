@@ -57,7 +57,7 @@ def draw(table: pd.DataFrame) -> Canvas:
 FIGURE = PaperFigure(
     name="warmup_length",
     title="Too short a warm-up fails (digits MLP 64-32-32-10)",
-    beside="ours; the paper says that a warm-up is needed and gives 15 to 22 % of the steps",
+    beside="ours; the paper says that a warm-up is needed and gives 14 to 22 % of the steps",
     caption=(
         "Loss after 400 steps at γ = 1e-2 for all, by the length of the warm-up. There is a cliff: frozen within "
         "the first three steps 1-bit Adam diverges on every seed, frozen at ten it diverges on one and ends far "

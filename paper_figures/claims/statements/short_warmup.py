@@ -45,7 +45,7 @@ CLAIM = Claim(
         "bias correction and at its own best step size, and sends at least 15 times fewer bytes over the whole run. "
         "And it ends at most 5 % above 1-bit Adam with a usual warm-up."
     ),
-    where="this project; the paper warms up for 15 % to 22 % of the steps",
+    where="this project; the paper warms up for 14 % to 22 % of the steps",
     published="",
     source="ours",
     conditions=(

@@ -43,7 +43,7 @@ CLAIM = Claim(
         "Frozen after the first step it ends higher."
     ),
     where="the settings of BERT and SQuAD",
-    published="15 % to 22 % of the steps",
+    published="14 % to 22 % of the steps",
     source="seen",
     conditions="How much is enough depends on 1/(1-β2) and on how far the loss still has to fall.",
     figures=("warmup_length",),
