@@ -161,13 +161,18 @@ class Row:
     def written(self) -> str:
         """Its symbol in plain text, as sentences have it: ``γ``, ``E_Δ``."""
         in_letters = lambda found: UNICODE.get(found[1].removeprefix("var"), found[0])  # noqa: E731
-        letters = re.sub(r"\\([A-Za-z]+)", in_letters, self.latex)
+        letters = re.sub(r"\\([A-Za-z]+)", in_letters, self._plain)
         return letters.translate(LATEX_MARKS)
+
+    @property
+    def _plain(self) -> str:
+        """Its LaTeX without upright letters' commands: ``t_{dense}``."""
+        return re.sub(r"\\(?:mathrm|operatorname)", "", self.latex)
 
     @property
     def looks(self) -> str:
         """Its LaTeX without what can't be seen: ``w_1`` and ``w_{1}`` look alike."""
-        return re.sub(r"[{}\s]|\\mathrm|\\operatorname|(?<=\\)var", "", self.latex)
+        return re.sub(r"[{}\s]|(?<=\\)var", "", self._plain)
 
     @property
     def named(self) -> str:
@@ -177,8 +182,8 @@ class Row:
     @property
     def spellings(self) -> set[str]:
         """What its symbol may be typed as: ``E_Δ``, ``EΔ``, ``E_Delta``, ``EDelta``; ``varphi`` and ``phi``."""
-        plain = self.latex.translate(LATEX_MARKS)
-        whole = {self.written, plain, self.latex.replace("\\var", "").translate(LATEX_MARKS)}
+        whole = {self.written, self._plain.translate(LATEX_MARKS)}
+        whole.add(self._plain.replace("\\var", "").translate(LATEX_MARKS))
         return whole | {name.replace("_", "") for name in whole}
 
     def _check_coq_type(self) -> None:

@@ -317,8 +317,12 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def left_by_the_compiler(method: Method) -> Method:
-    """``torch.compile`` calls it as it is: a step talks to other processes, which no graph can hold."""
-    return cast("Method", torch.compiler.disable(method))
+    """``torch.compile`` calls it as it is: a step talks to other processes, which no graph can hold.
+
+    It is what torch decorates its own optimizers with; the public ``torch.compiler.disable`` would import the compiler
+    and Triton here, not at the first call.
+    """
+    return cast("Method", torch._disable_dynamo(method))  # pyright: ignore[reportPrivateImportUsage]
 
 
 def check_ours(call: str, optimizer: Any) -> None:

@@ -116,7 +116,7 @@ VOLUME = Theorem(
         COMPRESSED,
         SHARE,
         Row(dense, "b", "bytes of a step without compression", unit="bytes", default=1.0),
-        Row(sent, "b_s", "bytes of a step", "(n_steps,)"),
+        Row(sent, "B", "bytes of a step", "(n_steps,)"),
         Row(reduction, r"\rho", "bits of a number on the wire without compression, for one with it", default=16),
     ),
     words="A run with a warm-up sends {published} times less than Adam in sixteen bits at the warm-up's share of the "
@@ -177,7 +177,7 @@ PAYLOAD = Hypothesis(
 )
 ALL_ELEMENTS = Hypothesis("all_elements", eq(total(length[j], j, N), D), "the chunks are the whole vector")
 MESSAGE_ROWS = (
-    Row(sent, "b_i", "bytes that a worker sends", "(N,)"),
+    Row(sent, "b", "bytes that a worker sends", "(N,)"),
     Row(message, "m", "bytes of a chunk's message", "(N,)"),
     Row(length, r"\ell", "elements of a chunk, a multiple of eight", "(N,)"),
     Row(blocks, "n_j", "blocks of a chunk, each with a scale of its own", "(N,)"),
@@ -197,7 +197,7 @@ MESSAGES = Theorem(
     ),
     where=(
         *MESSAGE_ROWS,
-        Row(n_blocks, "n_B", "blocks of all chunks: N as published, ceil(D/B) with block scales that fit the chunks",
+        Row(n_blocks, "n_B", "blocks of all chunks: N as published (set it too), ceil(D/B) with scales that fit them",
             default=8),
     ),
     words="A worker sends, on average over workers, a bit for every number and a scale for every block, there and "

@@ -37,7 +37,7 @@ CLAIM = Claim(
     conditions=(
         '"Up to": the warm-up caps it at 1/w. SQuAD\'s short fine-tuning, a fifth of which is warm-up, stays below.'
     ),
-    figures=(*FIGURES, "volume"),
+    figures=FIGURES,
     others=("published",),
     theorems=("T10a",),
     pair=(ONE_BIT.label, ADAM.label),
