@@ -80,7 +80,7 @@ def faults(theorem: Theorem) -> Iterator[str]:
     for row in theorem.variables:
         if row.looks in CONSTANTS and any(relation.has(CONSTANTS[row.looks]) for relation in _relations_of(theorem)):
             yield f"the symbol {row.code} is written as the constant {row.latex}, which the statement has too"
-    for relation in (relation for formula in theorem.formulas for relation in relations(formula)):
+    for relation in _relations_of(theorem):
         yield from unknown_parts(relation, words(theorem.coq_imports))
         for side in relation.args:
             yield from undefined_powers(cast(sp.Expr, side), theorem)
