@@ -51,11 +51,9 @@ def parametrize_with_properties(
     clauses, left_out = clauses_of(driver)
     names = [clause.id for clause in clauses]
     if unknown := sorted(set(expected) - set(names)):
-        why = {name: f"{name} ({reason})" for reason, without in left_out.items() for name in without}
-        raise ValueError(
-            f"expected_failures names no clause of {under_test.__name__}: "
-            + ", ".join(why.get(name.partition(".")[2], name) for name in unknown)
-        )
+        why = {name: f" ({reason})" for reason, without in left_out.items() for name in without}
+        told = ", ".join(name + why.get(name.partition(".")[2], "") for name in unknown)
+        raise ValueError(f"expected_failures names no clause of {under_test.__name__}: {told}")
     probe(driver)
     result = cache(partial(search, driver, profile=profile, seed=seed, minutes=minutes))
     marks = {name: pytest.mark.xfail(reason=why, strict=True, raises=AssertionError) for name, why in expected.items()}

@@ -37,6 +37,12 @@ def test_decorator_marks_expected_failures():
         parametrize_with_properties(NoServerFeedback, expected_failures={"optimizer.apply": ""})
 
 
+def test_an_expected_failure_of_a_clause_that_is_left_out_says_why_it_is():
+    silent = type("Silent", (NoServerFeedback,), {"bytes_per_worker": None})
+    with pytest.raises(ValueError, match=r"collective\.wire_bytes \(Silent has no bytes_per_worker\(\)\)"):
+        parametrize_with_properties(silent, expected_failures={"collective.wire_bytes": ""})
+
+
 def test_decorator_does_not_let_pass_what_was_not_checked():
     class Refuses(ReferenceOptimizer):
         def start(self, params_D, n_workers, hyper):
