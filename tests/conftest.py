@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test that is marked ``one_in(n)`` each n-th case runs in ``make test``, the others in ``make soak``."""
+    cases = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("one_in")) is not None:
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % mark.args[0]:
+                item.add_marker(pytest.mark.soak)
+            cases[name] += 1
 
 
 @pytest.fixture(scope="session")

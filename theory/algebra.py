@@ -1,8 +1,9 @@
-"""SymPy's factor and subs with the return type that arithmetic needs (SymPy declares them as Basic); exact values."""
+"""SymPy's factor and subs with the return type that arithmetic needs (SymPy declares them as Basic)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 import sympy as sp
@@ -18,33 +19,13 @@ def substitute(expression: sp.Expr, values: Mapping[Any, Any]) -> sp.Expr:
     return cast(sp.Expr, expression.subs(list(values.items()), simultaneous=True))
 
 
-RATIONAL = (sp.Add, sp.Mul, sp.Pow, sp.Max, sp.Min, sp.Abs, sp.Symbol, sp.Rational)
-LARGEST_POWER = 2**18
-"""Bits of an exact number's power, at most: SymPy takes long over more."""
-
-
-def rational_value(expression: sp.Expr, values: Mapping[Any, Any]) -> Any:
-    """Value of what consists of rational operations, exactly: two that are equal no interval tells apart.
-
-    None: there are other operations in it, or long powers.
-    """
-    if all(isinstance(part, RATIONAL) for part in sp.preorder_traversal(expression)):
-        exact: dict[Any, Any] = {name: sp.Rational(values[name]) for name in expression.free_symbols}
-        powers = [cast(sp.Expr, power.exp.xreplace(exact)) for power in expression.atoms(sp.Pow)]
-        longest = max([1, *(int(end).bit_length() for one in exact.values() for end in (one.p, one.q))])
-        if all(power.is_Integer and abs(power) * longest <= LARGEST_POWER for power in powers):
-            value = expression.xreplace(exact)
-            if value.is_Rational:
-                return value
-    return None
-
-
-def exactly(relation: Any, values: Mapping[Any, Any]) -> bool | None:
-    """Whether a relation holds, by exact arithmetic.
-
-    None: a side has no :func:`rational_value`, or an equation fails, which may be met up to rounding.
-    """
-    sides = [rational_value(side, values) for side in relation.args]
-    if None in sides:
-        return None
-    return bool(relation.func(*sides)) or (None if isinstance(relation, sp.Eq) else False)
+@lru_cache(maxsize=4096)
+def under_one_root(product: sp.Mul) -> sp.Expr:
+    """sqrt(a) sqrt(b) / sqrt(c) as sqrt(a b/c), which may be a fraction where the roots are none."""
+    powers = [factor.as_base_exp() for factor in product.args]
+    roots = [(base, 2 * power) for base, power in powers if abs(power) == sp.S.Half and base.is_nonnegative]
+    if len(roots) < 2:
+        return product
+    rest = [base**power for base, power in powers if (base, 2 * power) not in roots]
+    under = sp.Mul(*(base**power for base, power in roots))
+    return cast(sp.Expr, sp.Mul(*rest, sp.Pow(under, sp.S.Half, evaluate=False), evaluate=False))

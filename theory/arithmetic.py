@@ -15,6 +15,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cache, reduce
 from numbers import Rational
+from sys import float_info
 from typing import Any, TypeVar, cast
 
 import mpmath
@@ -30,8 +31,6 @@ LARGEST_EXPONENT = 2**22
 """Numbers above 2 to this, or below its inverse, are not written out; they have a million digits."""
 LONGEST_EXPONENT = 2048
 """Bits of an exponent, at most: a power of a power of a power would take for ever."""
-NEAR = Fraction(1, 2**50)
-"""How near a float must be to a number that a function of an example is to take."""
 _TWO = from_int(2)
 Answer = TypeVar("Answer")
 
@@ -57,7 +56,16 @@ def settled(answer: Callable[[Intervals], Answer]) -> Answer:
         except Unsettled:
             continue
     near = f"two numbers are too near each other to be told apart with {BITS[-1]} bits"
-    raise Unsettled(f"{near}: give numbers of fewer digits or zeros")
+    raise Unsettled(f"{near}: give others, of fewer digits or zeros, or whose roots and logarithms are fractions")
+
+
+def plain_argument(value: Fraction) -> int | float:
+    """A number as a function of an example takes it: whole, or a float; else NotEvaluated."""
+    if value.denominator == 1:
+        return value.numerator
+    if abs(value) <= float_info.max and float(value) == value:
+        return float(value)
+    raise NotEvaluated("a function of the example takes whole numbers and floats, and is asked for another one")
 
 
 class Floats:
@@ -199,16 +207,7 @@ class Intervals:
         return self.number(function(*(self._plain(arg) if isinstance(arg, ivmpf) else arg for arg in args)))
 
     def _plain(self, value: Any) -> float | int:
-        low, high = self.ends(value)
-        if low == high and low.denominator == 1:
-            return low.numerator
-        try:
-            near = float(low)
-        except OverflowError:
-            raise NotEvaluated("a number is too large for a function of the example") from None
-        if max(abs(low - Fraction(near)), abs(high - Fraction(near))) > NEAR * abs(low):
-            raise NotEvaluated("a number is too small for a function of the example")
-        return near
+        return plain_argument(self.exact(value))
 
     def defined(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Value of a function that the project defines: exactly where its arguments are known exactly.

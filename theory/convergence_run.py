@@ -2,23 +2,34 @@
 
 Two workers toss a coin each in every step, which is their gradient noise; an outcome is the sequence of all tosses, so
 expectations are exact. f is a quadratic, the workers' functions differ by a linear term, and both compressors are the
-scaled sign with the l1 scale.
+scaled sign with the l1 scale. Every number has few bits, so float64 rounds none of them, and the run meets the
+hypotheses exactly.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from theory.evaluate import evaluate
+from theory.notation import noise
+from theory.rationals import RATIONALS
+
 STEPS, WORKERS, DIM = 2, 2, 2
 OUTCOMES = 4**STEPS
-BETA1, START = 0.5, np.array([1.0, -0.8])
-CURVATURE_D, P_D = np.array([1.0, 0.5]), np.array([1.0, 2.0])
-SHIFT_ND = np.array([[0.1, -0.1], [-0.1, 0.1]])
-NOISE_D = np.array([0.3, 0.2])
-CONTRACTION = 0.7072
-"""Just above the root of 1 - 1/d (L10)."""
+BETA1, START = 0.5, np.array([1.0, -0.75])
+CURVATURE_D, P_D = np.array([1.0, 0.5]), np.array([1.0, 4.0])
+SHIFT_ND = np.array([[0.125, -0.125], [-0.125, 0.125]])
+NOISE_D = np.array([0.375, 0.25])
+CONTRACTION = 0.75
+"""Above the root of 1 - 1/d (L10)."""
+
+
+def above(value: Any) -> float:
+    """The next multiple of 2^-20: a short number that bounds a long one."""
+    return float(np.ceil(np.ldexp(value, 20)) / 2**20)
 
 
 def compressed(u: np.ndarray) -> np.ndarray:
@@ -50,16 +61,16 @@ def tosses() -> np.ndarray:
 def run(lr: float, *, update: bool = False) -> dict[str, Any]:
     """Every array, function and number of the theorems, by code name, for ``compress="momentum"`` or ``"update"``.
 
-    Bounds (noise, heterogeneity, error and the start) are the smallest that hold.
+    Bounds (noise, heterogeneity, error and the start) are the smallest that hold, up to :func:`above`.
     """
     inside, outside = (P_D, np.ones(DIM)) if update else (np.ones(DIM), P_D)
-    noise = tosses()[..., None] * NOISE_D
+    tossed = tosses()[..., None] * NOISE_D
     x = np.zeros((STEPS + 1, OUTCOMES, DIM)) + START
-    m, b = np.zeros_like(x) + 0.1 * inside, np.zeros_like(x)
+    m, b = np.zeros_like(x) + 0.125 * inside, np.zeros_like(x)
     delta = np.zeros((STEPS + 1, OUTCOMES, WORKERS, DIM))
-    grads, messages = np.zeros_like(noise), np.zeros_like(noise)
+    grads, messages = np.zeros_like(tossed), np.zeros_like(tossed)
     for t in range(STEPS):
-        grads[t] = (CURVATURE_D * x[t])[:, None] + SHIFT_ND + noise[t]
+        grads[t] = (CURVATURE_D * x[t])[:, None] + SHIFT_ND + tossed[t]
         u = BETA1 * m[t][:, None] + (1 - BETA1) * inside * grads[t] + delta[t]
         messages[t] = compressed(u)
         delta[t + 1] = u - messages[t]
@@ -77,16 +88,24 @@ def run(lr: float, *, update: bool = False) -> dict[str, Any]:
         "total_error": total, "mean_grad": grads.mean(2), "virtual_iterate": y, "preconditioner": P_D,
         "objective": objective, "gradient": gradient, "worker_gradient": worker_gradient, "lowest": 0.0,
         "minimiser": np.zeros(DIM), "p_max": P_D.max(), "p_min": P_D.min(), "smoothness": CURVATURE_D.max(),
-        "smoothness_weighted": float(np.sqrt(P_D * CURVATURE_D**2).max()), "pl_constant": CURVATURE_D.min(),
-        "noise": float(np.linalg.norm(inside * NOISE_D)), "similarity": 1.0,
-        "heterogeneity": float(np.linalg.norm(inside * SHIFT_ND[0])),
-        "error_bound": float(np.sqrt((total[:STEPS] ** 2).sum(2).mean(1).max())),
-        "start_gap": objective(y[0, 0]), "start_momentum": float(np.linalg.norm(m[0, 0])),
-        "start_distance": float((y[0, 0] ** 2 / P_D).sum()), "gradient_noise": noise[0],
+        "smoothness_weighted": above(np.sqrt(P_D * CURVATURE_D**2).max()), "pl_constant": CURVATURE_D.min(),
+        "noise": above(np.linalg.norm(inside * NOISE_D)), "similarity": 1.0,
+        "heterogeneity": above(np.linalg.norm(inside * SHIFT_ND[0])),
+        "error_bound": above(np.sqrt((total[:STEPS] ** 2).sum(2).mean(1).max())),
+        "start_gap": objective(y[0, 0]), "start_momentum": above(np.linalg.norm(m[0, 0])),
+        "start_distance": float((y[0, 0] ** 2 / P_D).sum()), "gradient_noise": tossed[0],
     }  # fmt: skip
 
 
 def of(theorem: Any, **changes: Any) -> dict[str, Any]:
     """The part of a run that a theorem's variables ask for; ``lr``, ``update`` and other values may be given."""
-    values = run(changes.pop("lr", 0.01), update=changes.pop("update", False)) | changes
+    values = run(changes.pop("lr", 2.0**-7), update=changes.pop("update", False)) | changes
     return {row.code: values[row.code] for row in theorem.variables}
+
+
+def at_rate(theorem: Any, rate: float, step: Any) -> dict[str, Any]:
+    """A run whose learning rate is what ``step`` asks for: the bound on the noise is taken as large as that takes."""
+    values = of(theorem, lr=rate, start_gap=2.0)
+    known = {row.symbol: values[row.code] for row in theorem.variables}
+    without, with_one = (evaluate(1 / step, {**known, noise: bound}, RATIONALS) for bound in (0, 1))
+    return values | {"noise": (1 / Fraction(rate) - without) / (with_one - without)}

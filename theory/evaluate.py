@@ -19,15 +19,17 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from theory.algebra import exactly, rational_value
-from theory.arithmetic import Answer, Floats, Intervals, NotEvaluated, Rounded, Unsettled, plain, rounded, settled
+from theory.algebra import under_one_root
+from theory.arithmetic import Answer, Floats, Intervals, NotEvaluated, Rounded, Unsettled, rounded, settled
+from theory.domains import check_domain
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row
+from theory.rationals import RATIONALS, Rationals
 from theory.text import text_of
 from theory.theorem import Hypothesis, Theorem, run_example
 
 FLOATS = Floats()
-Arithmetic = Floats | Intervals
+Arithmetic = Floats | Intervals | Rationals
 MOST_TERMS = 10**7
 """A longer sum would take minutes."""
 INEQUALITIES = (sp.Le, sp.Lt, sp.Ge, sp.Gt)
@@ -111,9 +113,8 @@ def settled_value(expression: Any, values: Mapping[Any, Any], answer: Callable[[
     try:
         return settled(lambda arithmetic: answer(evaluate(expression, values, arithmetic), arithmetic))
     except Unsettled:
-        if (value := rational_value(expression, values)) is None:
-            raise
-        return settled(lambda arithmetic: answer(evaluate(value, {}, arithmetic), arithmetic))
+        value: Fraction = evaluate(expression, values, RATIONALS)
+        return settled(lambda arithmetic: answer(arithmetic.rational(value), arithmetic))
 
 
 def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:
@@ -231,9 +232,7 @@ def _met(formula: Any, values: Mapping[Any, Any], arithmetic: Arithmetic) -> boo
     try:
         return met(less, more)
     except Unsettled:
-        if (known := exactly(formula, values)) is None:
-            raise
-        return known
+        return _met(formula, values, RATIONALS)
 
 
 def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dict[Any, Any]:
@@ -265,55 +264,6 @@ def check_scalars(theorem: Theorem, values: Mapping[str, Any]) -> None:
             raise ValueError(f"{row.code} is one number ({row.meaning}), not {np.size(value)} of them")
 
 
-def check_domain(row: Row, value: Any) -> None:
-    """Refuse a value outside the domain of its row.
-
-    Raises:
-        ValueError: it lies outside; the message says what is allowed.
-    """
-    if callable(value) or row.coq:
-        return
-    exact = isinstance(value, (int, Fraction))  # Python compares them exactly
-    try:
-        numbers: Any = value if exact or np.iscomplexobj(value) else np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        numbers = None
-    if numbers is None or np.iscomplexobj(numbers):
-        raise ValueError(f"{row.code} = {value!r:.60} is no real number, nor an array of them")
-    if not isinstance(row.symbol, sp.Symbol):
-        if not np.ndim(numbers) or np.isnan(numbers).any():
-            raise ValueError(f"{row.code} = {value!r:.60} is no array of numbers: give nested lists, or a function")
-        return
-    if not exact and not np.isfinite(numbers).all():
-        raise ValueError(f"{row.code} = {_named(value)} is not a finite number")
-    if row.is_count:
-        least = 1 if row.symbol.is_positive else 0
-        if np.any(numbers % 1 != 0) or np.any(numbers < least):
-            raise ValueError(f"{row.code} = {_named(value)} is not a whole number of at least {least}")
-        return
-    ends: tuple[Any, Any] = (row.interval.start, row.interval.end)
-    low, high = (Fraction(int(end.p), int(end.q)) if exact and end.is_Rational else float(sp.N(end)) for end in ends)
-    below = numbers <= low if row.interval.left_open else numbers < low
-    above = numbers >= high if row.interval.right_open else numbers > high
-    if np.any(below | above):
-        raise ValueError(f"{row.code} = {_named(value)} is outside its domain {domain_text(row)}")
-
-
-def _named(value: Any) -> str:
-    return plain(value) if isinstance(value, (int, float, Fraction, np.number)) else str(value)
-
-
-def domain_text(row: Row) -> str:
-    """``(0, 1)``, ``[0, oo)``, or ``1, 2, 3, ...`` for a count."""
-    if row.is_count:
-        return "1, 2, 3, ..." if row.symbol.is_positive else "0, 1, 2, ..."
-    if not isinstance(row.symbol, sp.Symbol):
-        return "numbers"
-    interval = row.interval
-    left, right = "(" if interval.left_open else "[", ")" if interval.right_open else "]"
-    return f"{left}{interval.start}, {interval.end}{right}"
-
-
 def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Any:  # noqa: PLR0911, PLR0912
     """Value of an expression, given a value (or array, or function) for every free name in it.
 
@@ -321,15 +271,17 @@ def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic 
         NotEvaluated: with intervals, where it has none.
         IndexError: an array is too short.
     """
-    e = sp.sympify(expression)
+    e: Any = sp.sympify(expression)
     if e.is_Rational:
         return arithmetic.rational(Fraction(int(e.p), int(e.q)))
     if e is sp.pi:
         return arithmetic.pi
+    if e is sp.E:
+        return arithmetic.exp(arithmetic.number(1))
     if e.is_Number:
         return arithmetic.number(float(e))
     if isinstance(e, sp.Symbol):
-        return arithmetic.number(values[e])
+        return _number(values[e], arithmetic)
     if isinstance(e, sp.Indexed):
         places = [
             known if isinstance(known := values.get(index), int) else evaluate(index, values, arithmetic)
@@ -340,6 +292,7 @@ def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic 
         return values[e]
     if isinstance(e, sp.Sum):
         return summed(e, values, arithmetic)
+    e = under_one_root(e) if isinstance(e, sp.Mul) and arithmetic is RATIONALS else e
     args = [evaluate(argument, values, arithmetic) for argument in e.args]
     if isinstance(e, sp.Add):
         return sum(args[1:], args[0])
@@ -355,7 +308,9 @@ def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic 
         return arithmetic.called(values[type(e)], args)
     if hasattr(type(e), "numeric"):
         return arithmetic.defined(type(e).numeric, args)
-    return {sp.Abs: abs, sp.exp: arithmetic.exp, sp.log: arithmetic.log, sgn: arithmetic.sign}[type(e)](args[0])
+    if type(e) not in (known := {sp.Abs: abs, sp.exp: arithmetic.exp, sp.log: arithmetic.log, sgn: arithmetic.sign}):
+        raise NotEvaluated(f"{type(e).__name__} is no number that can be computed here")
+    return known[type(e)](args[0])
 
 
 def summed(
@@ -388,7 +343,12 @@ def element(values: Any, indices: list[Any], arithmetic: Arithmetic = FLOATS) ->
     places = tuple(index if isinstance(index, int) else arithmetic.whole(index) for index in indices)
     if min(places) < 0:
         raise IndexError(f"{min(places)} is no index")
-    return arithmetic.number(values(*places) if callable(values) else _item(values, places))
+    return _number(values(*places) if callable(values) else _item(values, places), arithmetic)
+
+
+def _number(value: Any, arithmetic: Arithmetic) -> Any:
+    """A value that is given: a number, also one of SymPy's, a root say; an array stays one."""
+    return evaluate(value, {}, arithmetic) if isinstance(value, sp.Expr) else arithmetic.number(value)
 
 
 def _item(values: Any, places: tuple[int, ...]) -> Any:
@@ -397,4 +357,4 @@ def _item(values: Any, places: tuple[int, ...]) -> Any:
         return values[places]
     for place in places:
         values = values[place]
-    return np.asarray(values, float) if isinstance(values, (list, tuple)) else values
+    return np.asarray(values) if isinstance(values, (list, tuple)) else values

@@ -11,7 +11,8 @@ import sympy as sp
 
 from theory.arithmetic import Rounded, beyond_float64, plain
 from theory.coq_statement import statement_of
-from theory.evaluate import Input, domain_text, inputs
+from theory.domains import domain_text
+from theory.evaluate import Input, inputs
 from theory.text import text_of
 from theory.theorem import Rank
 from theory.verdict import Verdict

@@ -33,6 +33,7 @@ from theory.evaluate import evaluate
 from theory.formula import free_names, relations, sign_of
 from theory.limit import SECONDS, TookTooLong, processor_time
 from theory.mutations import Mutant, mutants_of
+from theory.rationals import RATIONALS
 from theory.registry import select
 from theory.theorem import Rank, Theorem, by_id
 from theory.witness import true_of
@@ -198,12 +199,11 @@ def refuted(theorem: Theorem, lemmas: Mapping[str, Theorem], samples: int = SAMP
         return False
     for _ in range(samples):
         values: dict[Any, Any] = {name: draw(theorem, name, chance) for name in names if isinstance(name, sp.Symbol)}
-        for item in theorem.hypotheses:
-            for relation in relations(item.formula):
-                if sign_of(relation) == "==" and isinstance(relation.lhs, sp.Symbol):
-                    values[relation.lhs] = evaluate(relation.rhs, values)
-        given = (relation for item in theorem.hypotheses for relation in relations(item.formula))
+        given = [relation for item in theorem.hypotheses for relation in relations(item.formula)]
         try:
+            for relation in given:
+                if sign_of(relation) == "==" and isinstance(relation.lhs, sp.Symbol):
+                    values[relation.lhs] = evaluate(relation.rhs, values, RATIONALS)
             if all(true_of(relation, values) for relation in given) and not true_of(theorem.conclusion, values):
                 return True
         except NotEvaluated:

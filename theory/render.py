@@ -12,7 +12,8 @@ from sympy.printing.latex import LatexPrinter
 
 from theory.arithmetic import BITS
 from theory.definedness import by_convention
-from theory.evaluate import bound, domain_text, inputs
+from theory.domains import domain_text
+from theory.evaluate import bound, inputs
 from theory.formula import ForAll, Formula, Implies
 from theory.limit import SECONDS
 from theory.notation import NOTATION, Row
@@ -243,10 +244,8 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "an example is said to be and attains are those of the statement; and that a default is a usual value.",
         "(A symbol's LaTeX holds no arithmetic, and no two symbols of a theorem share one.)",
         "The text box is what is proved: there `At(f(x), k)` is entry k of f(x), and `point[]` any vector.",
-        "Nor is it checked that hypotheses can be met where an example leaves it open:",
-        "it is a run in float64, so it meets equations, and bounds on arrays, up to a relative rounding of 2^-42",
-        "of their terms; a strict inequality holds by more, and so does one whose terms cancel. So hypotheses that",
-        "contradict one another by less than that, or only together, are not noticed. A",
+        "An example meets every hypothesis exactly: nothing is rounded. But where a hypothesis speaks of more than an",
+        "example can hold, it is tried in part only, and could be one that nobody can meet. A",
         f"hypothesis about all steps is tried at {LONGEST} at most, as far as the arrays go, and one about all numbers",
         "or vectors at a sample, whose sizes are those of the example and of both sides of the hypothesis. Files of",
         "theorems are Python, which can change SymPy or end the program (`os._exit`): run those of people whom you",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from sympy.core.relational import Relational
 from onebit_files import error_line
 from theory import kinds
 from theory.formula import Expression, Formula, free_symbols
+from theory.given import fixed
 from theory.notation import NOTATION, Row, implied_domain
 
 ID_PATTERN = re.compile(r"T(\d+)([a-z]?)")
@@ -97,10 +98,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Example:
-    """An instance that meets the hypotheses and comes near the bound.
+    """An instance that meets the hypotheses exactly and comes near the bound.
 
     ``inputs`` has a value for every variable of the theorem, by code name: a number, nested lists, or a function of the
-    indices (:mod:`theory.witness` checks the hypotheses on it). ``attained`` is the left-hand side there, measured by
+    indices. :mod:`theory.witness` checks the hypotheses on it without rounding: give whole numbers, fractions, floats
+    of few bits, or SymPy's numbers. ``attained`` is the left-hand side there, measured by
     running the thing that the theorem speaks of.
     """
 
@@ -221,7 +223,7 @@ def _narrowed(row: Row, domain: sp.Interval | None) -> Row:
 
 
 def run_example(theorem: Theorem) -> Example | None:
-    """The example, run now; None if there is none.
+    """The example, run now, with inputs that are :func:`~theory.given.fixed`; None if there is none.
 
     Raises:
         ValueError: it ends with an error, or gives something else.
@@ -232,7 +234,7 @@ def run_example(theorem: Theorem) -> Example | None:
         raise ValueError(f"example() ends with {error_line(error)}") from error
     if reason := next(kinds.wrong(example, Example | None, "example()"), ""):
         raise ValueError(reason)
-    return example
+    return replace(example, inputs={name: fixed(value) for name, value in example.inputs.items()}) if example else None
 
 
 def run_checks(theorem: Theorem) -> tuple[tuple[str, ...], tuple[str, ...]]:

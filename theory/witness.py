@@ -1,13 +1,10 @@
 """Statements on an instance: is there one that meets the hypotheses, so that a theorem is not empty?
 
 The example of a theorem gives a value to every variable. :func:`contradictions` checks that each hypothesis holds
-there and that the conclusion does, in intervals (:mod:`theory.arithmetic`): nothing underflows. What can't be
-evaluated, or what the example's arrays don't reach, does not hold. Three things remain that a false theorem could hide
-behind:
+there and that the conclusion does, exactly: in fractions, or where a root or an exponential is no fraction in intervals
+(:mod:`theory.arithmetic`), so nothing is rounded and nothing underflows. What can't be evaluated, or what the example's
+arrays don't reach, does not hold. Two things remain that a false theorem could hide behind:
 
-- an example is a run in float64, so an equation, and a <= of arrays or functions, holds up to :data:`ROUNDING` of its
-  terms; a <, and a <= whose terms cancel, must hold by more. Hypotheses that contradict one another by less than that
-  are not noticed;
 - a quantifier over all steps runs as far as the arrays are given, :data:`LONGEST` values at most;
 - a quantifier over numbers or vectors runs over a sample, relative to the numbers of the example and to what both sides
   of the hypothesis come to.
@@ -16,44 +13,31 @@ behind:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from enum import Enum
-from functools import lru_cache
 from itertools import product
 from typing import Any
 
 import mpmath
 import numpy as np
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
-from theory.algebra import exactly
-from theory.arithmetic import ROUNDING, Intervals, NotEvaluated, Unsettled, settled
-from theory.evaluate import check_domain, evaluate, summed
-from theory.formula import CACHED, At, ForAll, Formula, Implies, eq, relations, sign_of
+from theory.arithmetic import Intervals, NotEvaluated, Unsettled, settled
+from theory.domains import check_domain
+from theory.evaluate import evaluate
+from theory.formula import ForAll, Formula, Implies, eq, free_names, relations, sign_of
+from theory.rationals import RATIONALS, Rationals
 from theory.theorem import Example, Theorem
 
 LONGEST = 12
 """Values of an index that a quantifier without a limit runs through, at most."""
+MOST_PLACES = 10**6
+"""Values of its indices together that a quantifier with limits runs through, at most."""
 NUMBERS = tuple(map(mpmath.mpf, (-1e6, -2.0, -0.75, 0.0, 0.5, 3.0, 1e6)))
 DRAWS = 24
 """Values that a quantifier over numbers or vectors takes."""
-LARGEST = 1e12
-"""An example is a run in float64: above this its rounding could hide a contradiction of whole numbers."""
 HIGHEST_POWER = 2**40
 """2 to a number of the example is tried as well, up to this power."""
-FEW_OPERATIONS = 20
-CANCELLING = 2**10
-"""The terms of two sides cancel if they come to so many times what the sides come to."""
-
-
-class Met(Enum):
-    """How a relation is to be met."""
-
-    NEARLY = "up to rounding"
-    ROUNDED = "by more than equations are off that hold up to rounding"
-    EXACTLY = "as it stands"
 
 
 def instance(theorem: Theorem, description: str, inputs: Mapping[str, Any]) -> Example:
@@ -75,9 +59,6 @@ def contradictions(theorem: Theorem, inputs: Mapping[str, Any]) -> list[str]:
         except ValueError as reason:
             found.append(f"the example: {reason}")
             continue
-        value = inputs[row.code]
-        if not row.coq and not callable(value) and np.abs(np.asarray(value, float)).max(initial=0) > LARGEST:
-            found.append(f"the example: {row.code} is above {LARGEST:g}, where rounding could hide a contradiction")
         values[row.symbol] = inputs[row.code]
     found += [
         f"the example lies outside the instance: {symbol} is {values[symbol]}, not {value}"
@@ -86,45 +67,33 @@ def contradictions(theorem: Theorem, inputs: Mapping[str, Any]) -> list[str]:
     ]
     if found:
         return found
-    met = Met.EXACTLY if all(_is_exact(item.formula, values) for item in theorem.hypotheses) else Met.ROUNDED
-    found += [
-        f"the example does not meet the hypothesis {item.name!r}{reason}"
-        for item in theorem.hypotheses
-        if (reason := _unmet(item.formula, values, met=met)) is not None
-    ]
-    if not found and (reason := _unmet(theorem.conclusion, values, met=Met.NEARLY)) is not None:
-        found.append(f"the conclusion is false on the example{reason}")
-    return found
+    for item in theorem.hypotheses:
+        found += _unmet(f"the example does not meet the hypothesis {item.name!r}", item.formula, values)
+    return found or _unmet("the conclusion is false on the example", theorem.conclusion, values)
 
 
-def _is_exact(formula: Formula, values: Mapping[Any, Any]) -> bool:
-    """Whether no rounding of a run is in it: it is no equation, or one of numbers that hold exactly."""
-    if isinstance(formula, sp.Eq):
-        try:
-            return exactly(formula, values) is True
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):  # arrays, functions
-            return False
-    return not any(isinstance(one, sp.Eq) for one in relations(formula))
-
-
-def _unmet(formula: Formula, values: Mapping[Any, Any], *, met: Met) -> str | None:
-    """None if a formula holds; if not, the reason why it can't be evaluated, empty if it can."""
+def _unmet(told: str, formula: Formula, values: Mapping[Any, Any]) -> list[str]:
+    """What is to be told of a formula that does not hold, or of which that can't be said; nothing if it holds."""
     try:
-        return None if holds(formula, values, met=met) else ""
+        if holds(formula, values):
+            return []
+    except Unsettled as reason:
+        return [f"{told}, as far as can be told: {reason}"]
     except NotEvaluated as reason:
-        return f": {reason}"
+        return [f"{told}: {reason}"]
+    if any(isinstance(one, sp.Eq) for one in relations(formula)):
+        return [f"{told} (nothing is rounded: 0.1 is a float, Fraction(1, 10) a tenth)"]
+    return [told]
 
 
-def holds(formula: Formula, values: Mapping[Any, Any], *, met: Met = Met.NEARLY) -> bool:
+def holds(formula: Formula, values: Mapping[Any, Any]) -> bool:
     """Whether a formula holds for these values, on the range that they cover, and at one place at least.
-
-    With ``NEARLY`` every relation may be off by rounding, else only those that the rounding of a run can touch.
 
     Raises:
         NotEvaluated: it can't be evaluated there, or the arrays that are given reach no place of its range.
     """
     reached = False
-    for truth in _places(formula, values, met=met):
+    for truth in _places(formula, values):
         if truth is False:
             return False
         reached = reached or truth is True
@@ -133,7 +102,7 @@ def holds(formula: Formula, values: Mapping[Any, Any], *, met: Met = Met.NEARLY)
     return True
 
 
-def _places(formula: Formula, values: Mapping[Any, Any], *, met: Met) -> Iterator[bool | None]:
+def _places(formula: Formula, values: Mapping[Any, Any]) -> Iterator[bool | None]:
     """Whether a formula holds, place by place of its range; None where an endless range is not covered."""
     if isinstance(formula, ForAll):
         endless = any(limit is None for _, limit in formula.bound())
@@ -142,24 +111,24 @@ def _places(formula: Formula, values: Mapping[Any, Any], *, met: Met) -> Iterato
             yield True  # there is no k below 0
         for inner in places:
             try:
-                yield from _places(formula.body, inner, met=met)
+                yield from _places(formula.body, inner)
             except NotEvaluated:
                 if not endless:
                     raise
                 yield None
     elif isinstance(formula, Implies):
         if all(_given(item, values) for item in formula.given):
-            yield from _places(formula.body, values, met=met)
+            yield from _places(formula.body, values)
         else:
             yield True
     else:
-        yield true_of(formula, values, met=met)
+        yield true_of(formula, values)
 
 
 def _given(formula: Formula, values: Mapping[Any, Any]) -> bool:
     """Whether what an implication starts from holds; where it can't be evaluated nothing follows."""
     try:
-        return holds(formula, values, met=Met.ROUNDED)
+        return holds(formula, values)
     except NotEvaluated:
         return False
 
@@ -172,6 +141,8 @@ def _ranged(formula: ForAll, values: Mapping[Any, Any]) -> Iterator[dict[Any, An
         range(LONGEST if limit is None else settled(lambda a, n=limit: a.whole(evaluate(n, values, a))))
         for _, limit in indices
     ]
+    if math.prod(map(len, counts)) > MOST_PLACES:
+        raise NotEvaluated(f"it speaks of more than {MOST_PLACES:,} places: give a smaller example")
     for combination in product(*counts):
         inner = {**values, **dict(zip((variable for variable, _ in indices), combination, strict=True))}
         yield from _samples(formula.body, others, inner) if others else (inner,)
@@ -217,12 +188,12 @@ def _samples(body: Formula, variables: list[Any], values: Mapping[Any, Any]) -> 
 
 
 def _vector(chance: np.random.Generator, length: int, scale: float) -> np.ndarray:
-    """A constant vector, zero too, or a random one, of the size of the example's numbers or of size 1."""
-    kinds: tuple[Callable[[], Any], ...] = (
-        lambda: np.zeros(length), lambda: np.ones(length), lambda: chance.normal(0, 1, length),
-        lambda: chance.normal(0, 2 * scale, length),
-    )  # fmt: skip
-    return kinds[chance.integers(len(kinds))]()
+    """A constant vector, zero too, or a random one, of the size of the example's numbers or of size 1.
+
+    Its numbers have few bits, so that a function of the example need not round.
+    """
+    size = chance.choice([0.0, 1.0, 2 * 2.0 ** math.ceil(math.log2(scale))])
+    return size * chance.choice([np.ones(length), np.round(chance.normal(0, 1, length) * 2**6) / 2**6])
 
 
 def _around(numbers: list[Any]) -> list[Any]:
@@ -262,69 +233,46 @@ def _solved(body: Formula, variables: list[Any], values: Mapping[Any, Any]) -> d
             side: Any = item.body.lhs
             if isinstance(side, sp.Indexed) and side.base in variables and side.indices == (index,):
                 length = int(evaluate(limit, values))
-                rows = [evaluate(item.body.rhs, {**values, index: k}) for k in range(length)]
-                found[side.base] = np.array(rows, float)
+                rows = [evaluate(item.body.rhs, {**values, index: k}, RATIONALS) for k in range(length)]
+                found[side.base] = np.array(rows, object)
     return found
 
 
-def true_of(relation: Any, values: Mapping[Any, Any], *, met: Met = Met.NEARLY) -> bool:
-    """Whether a relation holds for these values.
-
-    Up to rounding, if ``NEARLY``; else rounding may touch equations, and <= and >= of arrays and functions.
+def true_of(relation: Any, values: Mapping[Any, Any]) -> bool:
+    """Whether a relation holds for these values: exactly, nothing is rounded.
 
     Raises:
-        NotEvaluated: it can't be evaluated, or it can't be told.
+        Unsettled: it can't be told: two numbers are not fractions, and equal or very near each other.
+        NotEvaluated: it can't be evaluated.
     """
     sign = sign_of(relation)
-    of_a_run = relation.has(sp.Indexed, At, AppliedUndef) and sign in ("<=", ">=")
-    slack = ROUNDING if (met is Met.NEARLY or of_a_run or sign == "==") and not _has_one_term(relation) else 0.0
 
-    def told(arithmetic: Intervals) -> bool:
-        lhs, rhs = (evaluate(side, values, arithmetic) for side in (relation.lhs, relation.rhs))
-        if sign == "!=":
-            return not arithmetic.equal(lhs, rhs)
-        if sign == "==" and not slack:
-            return arithmetic.equal(lhs, rhs)
+    def told(arithmetic: Intervals | Rationals) -> bool:
+        lhs, rhs = (evaluate(side, values, arithmetic) for side in relation.args)
+        if sign in ("==", "!="):
+            return arithmetic.equal(lhs, rhs) is (sign == "==")
         less, more = (lhs, rhs) if sign in ("<", "<=") else (rhs, lhs)
-        strict, size, gap = sign in ("<", ">"), abs(lhs) + abs(rhs), abs(lhs - rhs) if sign == "==" else less - more
-        if slack:
-            with suppress(Unsettled):
-                if arithmetic.below(gap, slack * size, strict=strict):
-                    return True
-        terms = sum(_size(side, values, arithmetic) for side in (relation.lhs, relation.rhs))
-        if not slack:  # by more than an equation of the same terms may be off, if it is strict or they cancel
-            rounded = met is Met.ROUNDED and not arithmetic.below(terms, CANCELLING * size, strict=False)
-            return arithmetic.below(less + (ROUNDING * terms if strict or rounded else 0), more, strict=strict)
-        return arithmetic.below(gap, slack * terms, strict=strict)
+        return arithmetic.below(less, more, strict=sign in ("<", ">"))
 
     try:
-        return settled(told)
-    except Unsettled:
-        if (known := exactly(relation, values)) is None:
-            raise
-        return known
+        with suppress(Unsettled):
+            return told(RATIONALS)
+        try:
+            return settled(told)
+        except Unsettled:  # equal, and no fractions
+            if not _equal_in_sympy(relation, values):
+                raise
+            return sign in ("==", "<=", ">=")
     except IndexError:
         raise NotEvaluated("an array of the example is too short") from None
     except ZeroDivisionError:
         raise NotEvaluated("something is divided by 0") from None
 
 
-@lru_cache(maxsize=CACHED)
-def _has_one_term(relation: Any) -> bool:
-    """Whether one side less the other is a number or a product: then nothing is rounded that could cancel."""
-    if sp.count_ops(relation) > FEW_OPERATIONS:  # SymPy takes long over it
+def _equal_in_sympy(relation: Any, values: Mapping[Any, Any]) -> bool:
+    """Whether SymPy finds that both sides are one number: roots, pi and exponentials of scalars."""
+    names = {name for side in relation.args for name in free_names(side)}
+    if any(not isinstance(name, sp.Symbol) or callable(values[name]) for name in names):
         return False
-    return not sp.expand(relation.lhs - relation.rhs).has(sp.Add, sp.Sum)
-
-
-def _size(expression: Any, values: Mapping[Any, Any], arithmetic: Intervals) -> Any:
-    """What the terms of an expression come to with their signs left out: to this, rounding errors are in proportion."""
-    if isinstance(expression, sp.Add):
-        return sum(_size(term, values, arithmetic) for term in expression.args)
-    if isinstance(expression, sp.Mul):
-        return math.prod(_size(factor, values, arithmetic) for factor in expression.args)
-    if isinstance(expression, sp.Pow) and expression.exp.is_Integer and expression.exp > 0:
-        return _size(expression.base, values, arithmetic) ** int(expression.exp)
-    if isinstance(expression, sp.Sum):
-        return summed(expression, values, arithmetic, of=lambda term, inner: _size(term, inner, arithmetic))
-    return abs(evaluate(expression, values, arithmetic))
+    given = {name: sp.Rational(v) if isinstance(v := values[name], float) else sp.sympify(v) for name in names}
+    return bool(sp.simplify(relation.lhs.xreplace(given) - relation.rhs.xreplace(given)) == 0)

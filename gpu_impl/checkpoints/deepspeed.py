@@ -12,6 +12,7 @@ from __future__ import annotations
 import pickle
 import warnings
 import zipfile
+import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -112,10 +113,8 @@ def _converted(source: Path, frozen: Collection[str], *, trust: bool) -> dict[st
         raise TypeError(f"its state is {type(inner['state']).__name__}")
     _check_kind(source, inner["state"].values())
     all_params = _params_of(saved["module"], set(saved.get("buffer_names") or ()))
-    for name, param in all_params.items():
-        if param.is_floating_point() and not bool(torch.isfinite(param).all()):
-            raise ValueError(f"{name} of the model is not finite: the run had diverged, take an earlier checkpoint")
     params = _without(all_params, frozen)
+    _check_weights(all_params, params)
     if is_flat:
         states, sizes = _flat_states(optimizer, params), [len(params)]
     else:
@@ -128,7 +127,8 @@ def _converted(source: Path, frozen: Collection[str], *, trust: bool) -> dict[st
         packed.append({**kept, "params": list(range(number, number + size))})
         packed[-1]["onebit"] = start_facts(steps, 1, bias_correction=False)
         number += size
-    for number, (param, state) in enumerate(zip(params.values(), states, strict=True)):
+    for number, ((name, param), state) in enumerate(zip(params.items(), states, strict=True)):
+        _check_moments(name, param, state)
         made[number] = param_state(param, state, 0)
     return {"model": dict(saved["module"]), "optimizer": {"state": made, "param_groups": packed}}
 
@@ -167,6 +167,22 @@ def _params_of(module: Mapping[str, Any], buffers: Collection[str]) -> dict[str,
     return dict(found.values())
 
 
+def _check_weights(all_params: Mapping[str, Tensor], params: Mapping[str, Tensor]) -> None:
+    """Raise ValueError if a weight is not finite, or one of ``params`` of a kind that needs no gradient."""
+    for name, param in all_params.items():
+        if param.is_floating_point() and not bool(torch.isfinite(param).all()):
+            raise ValueError(f"{name} of the model is not finite: the run had diverged, take an earlier checkpoint")
+        if name in params and not param.is_floating_point():
+            raise ValueError(f"{name} of the model is of {param.dtype}, which no gradient has: name it by --frozen")
+
+
+def _check_moments(name: str, param: Tensor, state: Mapping[str, Any]) -> None:
+    """Raise ValueError if m or v of a parameter is of another kind than DeepSpeed makes them."""
+    for key in ("exp_avg", "exp_avg_sq"):
+        if state[key].dtype not in (torch.float32, param.dtype):
+            raise ValueError(f"{key} of {name} is of {state[key].dtype}, which DeepSpeed keeps in float32")
+
+
 def _without(params: Mapping[str, Tensor], frozen: Collection[str]) -> dict[str, Tensor]:
     """``params`` without those that are named in ``frozen``, or lie in a module that is."""
     for one in frozen:
@@ -195,6 +211,8 @@ def _load(file: Path, *, trust: bool) -> Any:
     begins_as_zip = head.startswith(b"PK")
     if begins_as_zip and not _has_end(file):
         raise ValueError(f"{file} has no end: was the disk full, or the job killed, when it was saved or copied?")
+    if begins_as_zip and (entry := _damaged_entry(file)):
+        raise ValueError(f"{file} is damaged: the checksum of {entry} is not that of what stands there")
     try:
         return torch.load(file, weights_only=not trust, map_location="cpu")
     except OSError:
@@ -212,6 +230,15 @@ def _has_end(file: Path) -> bool:
         return zipfile.is_zipfile(file)
     except zipfile.BadZipFile:  # of an end whose numbers are impossible
         return False
+
+
+def _damaged_entry(file: Path) -> str | None:
+    """The first part of a zip file whose checksum is wrong: torch.load does not compare it."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError):  # its directory is
+        return "its directory"
 
 
 HINT = "if some need no gradient, name them, or their modules, by --frozen"

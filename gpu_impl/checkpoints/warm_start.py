@@ -105,7 +105,12 @@ def check_adam(number: int, state: Any) -> int:
         raise ValueError(f"this is not a state of Adam: parameter {number} has no step, exp_avg and exp_avg_sq")
     step = state["step"]
     steps = step.item() if isinstance(step, Tensor) and step.numel() == 1 and step.layout is torch.strided else step
-    if not isinstance(steps, int | float) or not 1 <= steps <= MOST_STEPS or steps != int(steps):
+    if (
+        isinstance(steps, bool)
+        or not isinstance(steps, int | float)
+        or not 1 <= steps <= MOST_STEPS
+        or steps != int(steps)
+    ):
         raise ValueError(f"the state is damaged: parameter {number} has taken {in_short(steps)} steps")
     for name in ("exp_avg", "exp_avg_sq"):
         value = state[name]

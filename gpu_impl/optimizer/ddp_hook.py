@@ -102,6 +102,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
 
     # --- during the backward pass ---
 
+    @left_by_the_compiler
     @torch.no_grad()
     def _on_bucket(self, _: object, bucket: GradBucket) -> Future[Tensor]:
         """DDP has reduced nothing and brings some gradients of this worker; it wants back what all workers share."""

@@ -9,8 +9,8 @@ bit a number, from the first step on. x is where they last met, x_i where worker
                 m_i <- u-bar / Gamma      x_i, x <- x - P u-bar - Gamma lambda x      u_i <- 0
                 Gamma: the sum of gamma over the steps since the last meeting      P = 1 / (sqrt(v) + eps)
 
-T_v: the interval between two refreshes is 1 for kappa refreshes, then 2 for kappa, then 4, ... T_u: every step up to
-T_w, where the last refresh lies; then the interval doubles every so many steps up to a limit.
+T_v: the interval between two refreshes is 1 for kappa refreshes, then 2 for kappa, then 4, ..., and none lies after
+T_w. T_u: every step up to T_w; then each t for which t - T_w is a multiple of min(limit, 2^floor((t - T_w)/doubling)).
 
 The errors are in units of u, of a step without P. At every meeting x - P Delta moves by exactly P mean_i u_i [theorem
 T3d], and there is a virtual iterate for every interval [T3h].

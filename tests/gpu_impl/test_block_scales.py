@@ -70,6 +70,7 @@ def error(u_D, scale_D):
     return np.where(oracle.is_dead(u_D), np.float32(0), u_D - scale_D * oracle.signs(u_D))
 
 
+@pytest.mark.one_in(4)
 @blocked
 @scales
 @pytest.mark.parametrize("first", [False, True])
@@ -196,6 +197,7 @@ def test_a_skipped_step_changes_nothing(backend, device):
         same(old, new)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("backend", ["torch", "cpu"])
 @pytest.mark.parametrize("compress", ["momentum", "update"])
 @pytest.mark.parametrize(("n_workers", "scale_block"), [(1, 8), (2, 24), (3, 40), (8, 64), (3, 1024)])
@@ -280,6 +282,7 @@ def steps_of(kernels, dim, scale_block, compress="update"):
     return [params, simulation.worker_errors_ND(), simulation.server_error_D(), *simulation.scales()]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("machine", ["-march=x86-64-v3", "-march=x86-64"])
 def test_other_instruction_sets_give_the_same_bits(machine, tmp_path, monkeypatch):
     """Eight lanes by AVX2 and by SSE2 in place of what this processor has."""

@@ -55,6 +55,7 @@ def change_and_go_on(way, dtype, at, backend, is_resumed):
     return bool((before == 0).all()), float(params[3].detach().abs().max()), flat(params)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("backend", ["cpu", "torch"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_the_next_step_goes_on_from_what_the_model_holds(dtype, backend):

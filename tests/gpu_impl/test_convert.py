@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,44 @@ def test_a_deepspeed_checkpoint_goes_on(dtype, n, tmp_path):
         assert all(torch.equal(a, one["exp_avg_sq"]) for a, one in zip(first, state.values(), strict=True))
         assert (stats.step, stats.frozen_at, stats.phase) == (34, 31, "compressed")
     assert len({params for _, _, params in rows}) == 1
+
+
+def test_a_file_with_a_flipped_bit_is_refused(tmp_path):
+    """torch.load reads a tensor without comparing its checksum."""
+    deepspeed_checkpoint(tmp_path, torch.float32)
+    file = tmp_path / "global_step30" / "mp_rank_00_model_states.pt"
+    whole, out = file.read_bytes(), tmp_path / "converted.pt"
+    with zipfile.ZipFile(file) as archive:
+        entries = [one for one in archive.infolist() if "/data/" in one.filename]
+    assert len(entries) > 20
+    for entry in entries:
+        lengths = whole[entry.header_offset + 26 : entry.header_offset + 30]
+        start = entry.header_offset + 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+        file.write_bytes(whole[:start] + bytes([whole[start] ^ 1]) + whole[start + 1 :])
+        status, _, errors = command(tmp_path, out)
+        assert (status, out.exists()) == (2, False)
+        assert f"is damaged: the checksum of {entry.filename} is not" in errors
+    file.write_bytes(whole)
+    assert command(tmp_path, out)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda saved: saved["module"].update({"0.weight": saved["module"]["0.weight"].int()}), "is of torch.int32"),
+        (
+            lambda saved: saved["module"].update({"0.weight": saved["module"]["0.weight"].cfloat()}),
+            "of torch.complex64",
+        ),
+        (lambda saved: saved["optimizer"]["state"][0].update(exp_avg=torch.ones(3, 5).half()), "keeps in float32"),
+        (lambda saved: saved["optimizer"]["state"][0].update(step=True), "has taken True steps"),
+    ],
+)
+def test_what_deepspeed_never_writes_is_refused(change, says, tmp_path):
+    status, _, errors = command(changed(tmp_path, change), tmp_path / "converted.pt")
+    assert status == 2
+    assert says in errors
+    assert errors.count("\n") == 1
 
 
 def test_what_is_no_deepspeed_checkpoint_is_refused(tmp_path):

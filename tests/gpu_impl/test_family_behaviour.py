@@ -26,6 +26,7 @@ from optimizer_support import mesh_of, model, pool
 from torch import distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
 import gpu_impl
 import onebit
@@ -348,6 +349,9 @@ def train_compiled(kind, way):
     torch.manual_seed(0)
     net = nn.Linear(8, 4)
     optimizer = getattr(gpu_impl, kind[0])(net.parameters(), lr=1e-2, **kind[1])
+    if kind[0] == "HookedOneBitAdam":
+        net = DistributedDataParallel(net)
+        optimizer.attach(net)
     step = torch.compile(optimizer.step, backend="eager") if way == "step" else optimizer.step
 
     def train(x):
@@ -361,7 +365,12 @@ def train_compiled(kind, way):
     return np.concatenate([param.detach().numpy().ravel() for param in net.parameters()])
 
 
-@pytest.mark.parametrize("kind", [("OneBitAdam", {"freeze_step": 3}), LAMB, LOCAL], ids=["1-bit", "lamb", "0/1"])
+HOOKED = ("HookedOneBitAdam", {"freeze_step": 3})
+
+
+@pytest.mark.parametrize(
+    "kind", [("OneBitAdam", {"freeze_step": 3}), HOOKED, LAMB, LOCAL], ids=["1-bit", "hooked", "lamb", "0/1"]
+)
 def test_a_compiled_step_is_the_step(kind):
     """torch's compiler went into the step and failed at the process group with an internal error."""
     plain, *compiled = (pool(2).call(train_compiled, kind, way) for way in ("", "step", "all"))

@@ -103,6 +103,7 @@ CASES += [(LOCAL, n, at, torch.float32) for n, at in [(1, 22), *((3, at) for at 
 CASES += [(LAMB, 2, 15, torch.bfloat16), (LOCAL, 2, 22, torch.bfloat16)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("kind", "n", "at", "dtype"), CASES)
 def test_resume_is_exact(kind, n, at, dtype, tmp_path):
     expected = pool(n).call(through, kind, dtype)
@@ -116,6 +117,7 @@ def test_resume_is_exact(kind, n, at, dtype, tmp_path):
         assert stats == file[2] == folder[2]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("n", "to"), [(3, 2), (2, 3), (2, 1)])
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_another_number_of_workers(kind, n, to, tmp_path):

@@ -92,6 +92,7 @@ def lamb_update(x_D, m_D, v_D, corrections):
     return p_D * (m_D / np.float32(corrections[0])) + np.float32(DECAY) * x_D
 
 
+@pytest.mark.one_in(4)
 @backends
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("copy_dtype", NARROW)

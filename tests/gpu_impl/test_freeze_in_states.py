@@ -46,6 +46,7 @@ def resumed(at, rule, kind, way, folder, grads_TND):
     return ends
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("way", ["state_dict", "folder", "dcp", "flat dcp"])
 @pytest.mark.parametrize("at", [0, 7, 50, 70])
 def test_a_resumed_run_freezes_where_it_would_have(way, at, tmp_path):

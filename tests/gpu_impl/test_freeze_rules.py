@@ -60,6 +60,7 @@ def the_reference(rule, grads_TND, **hyper):
 KINDS = ("steady", "growing", "falling", "in turn", "one wakes up", "skipped")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", ["auto", "paper"])
 def test_the_step_is_the_reference_s(rule, kind):

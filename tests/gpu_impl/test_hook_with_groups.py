@@ -51,6 +51,7 @@ def train_groups(kind, how, dtype, options):
 ALL_FORMS = {"compress": "update", "scale_block": 16, "frozen_dtype": "bfloat16"}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("backend", ["cpu", "torch"])
 @pytest.mark.parametrize(
     ("how", "dtype", "options"),

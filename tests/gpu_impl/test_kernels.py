@@ -69,6 +69,7 @@ def test_gradients_of_all_patterns(backend, device, dtype):
     same(exchange.message[0, : -(-layout.dim // 8)], pack_signs(grad.float().numpy()))
 
 
+@pytest.mark.one_in(4)
 @backends
 @scales
 @pytest.mark.parametrize("first", [False, True])

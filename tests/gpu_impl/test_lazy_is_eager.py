@@ -57,6 +57,7 @@ def run(backend, device, dim, n_workers, steps, **hyper):
     assert all(int(count) == 0 for count in simulation.ignored[1:])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("backend", "device"), [pair for pair in PAIRS if pair in (("torch", "cpu"), ("cpu", "cpu"))])
 @pytest.mark.parametrize("n_workers", [1, 2, 3, 8])
 @pytest.mark.parametrize("scale", ["l1", "l2"])
@@ -64,6 +65,7 @@ def test_300_steps(backend, device, n_workers, scale):
     run(backend, device, 333, n_workers, 300, lr=1e-2, freeze_step=10, scale=scale)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("backend", "device"), [pair for pair in PAIRS if pair in (("torch", "cpu"), ("cpu", "cpu"))])
 @pytest.mark.parametrize("n_workers", [1, 2, 3, 8])
 @pytest.mark.parametrize("scale", ["l1", "l2"])
@@ -81,6 +83,7 @@ def test_bias_correction_and_decay(backend, device, n_workers):
     run(backend, device, 70, n_workers, 20, **hyper)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("backend", "n_workers", "steps"), [("triton-v1", 2, 40), ("triton", 2, 40), ("triton", 1, 300)]
 )

@@ -133,6 +133,7 @@ def with_and_without(seed, folder):
     return found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_saving_and_loading_change_no_bit(seed, tmp_path):
     for (params, state, stats), resumed in pool(seed // 100).call(with_and_without, seed, tmp_path):

@@ -77,6 +77,7 @@ def n_of(shape, n_plain=2):
 CASES = [(shapes, at, 3) for shapes in SHAPES for at in (2, 6)] + [(SHAPES[k], 2, "auto") for k in (0, 4, 8)]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("shapes", "at", "freeze_step"), CASES, ids=str)
 def test_another_number_of_shards_or_none(shapes, at, freeze_step, tmp_path):
     """It was refused as damaged. With a rule the norms of v are among what is the same."""

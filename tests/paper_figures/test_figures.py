@@ -64,6 +64,7 @@ def test_runs_are_valid_and_have_enough_seeds(figure):
         assert len(unique) == len(configs), "two runs of one figure are the same run"
 
 
+@pytest.mark.one_in(4)
 @every_figure
 def test_drawing_is_a_pure_function_of_the_table(figure, tmp_path):
     """The same table gives the same bytes, whatever the order of its rows, and stays as it is."""

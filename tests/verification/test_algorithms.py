@@ -56,6 +56,7 @@ def transitions(under_test, hyper, steps=13, dim=41, n=3):
     return [relation(move.before, move.grads_ND, move.after, hyper, driver.traits) for move in moves]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", RUNS)
 def test_every_array_of_a_snapshot_is_watched_in_every_step(name):
     for relation in transitions(*RUNS[name]):
@@ -191,11 +192,13 @@ def test_each_has_a_dozen_bugs_and_more():
     assert {bug.algorithm for bug in BUGS} == {"zero_one_adam", "one_bit_lamb"}
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.id)
 def test_every_bug_is_found(bug):
     assert row_of(Mutant(bug, DEVELOPMENT[0], "optimizer")).killed_by
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["zero_one_adam", "one_bit_lamb"])
 def test_conditional_bugs_are_found(algorithm):
     chosen = sample("development", 4, 2, algorithm=algorithm)

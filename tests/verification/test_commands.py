@@ -193,6 +193,7 @@ QUITS = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("how", QUITS)
 def test_no_class_ends_its_check_with_status_0(how, tmp_path, brief, monkeypatch, capsys):
     monkeypatch.setitem(PROFILES, "quick", replace(brief, arrays=2, largest=8, exact=0))

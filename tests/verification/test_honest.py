@@ -129,6 +129,7 @@ def tied(base):
     return Tied
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("base", [BaseCollective, BaseCollectiveL1], ids=lambda base: base.__name__)
 def test_ties_of_a_collective_are_judged_on_every_number_of_workers(base):
     driver = Driver(tied(base))
@@ -140,6 +141,7 @@ def test_ties_of_a_collective_are_judged_on_every_number_of_workers(base):
     assert {case.n_workers for case in without} == {1, 2, 4, 8, 16, 32, 64, 128}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("base", [BaseOptimizer, BaseZeroOne, BaseLamb], ids=lambda base: base.__name__)
 def test_ties_of_an_optimizer_are_judged_on_every_number_of_workers(base):
     wrong = type("Wrong", (base,), {"collective": tied(base.collective)})
@@ -167,6 +169,7 @@ def refusing(where, base=Vectorised):
     return Refuses
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("where", "levels"),
     [
@@ -186,6 +189,7 @@ def test_what_is_refused_does_not_hold_and_is_named_by_its_levels(where, levels,
     assert re.search(rf"refused \(not here\): .*({levels})", result.notes[0]), result.notes
 
 
+@pytest.mark.soak
 def test_refused_cases_outside_a_domain_leave_its_clause_alone(brief):
     class NoResize(Eager):
         def load(self, data, n_workers):
@@ -249,6 +253,7 @@ def test_rounds_that_change_nothing_occur_at_every_size_and_number_of_workers():
     assert not any(array.any() for one in still[:20] for call in plan.case(*one).calls for array in call)
 
 
+@pytest.mark.soak
 def test_one_number_everywhere_is_a_palette(brief):
     class HalvesConstants(BaseCollective):
         def worker_message(self, *arguments):
@@ -264,6 +269,7 @@ def test_one_number_everywhere_is_a_palette(brief):
     assert result.verdicts[0].outcome == "fails"
 
 
+@pytest.mark.soak
 def test_a_wrong_epsilon_is_not_explained_by_the_complement(brief):
     class OtherEpsilon(Eager):
         def start(self, params_D, n_workers, hyper):

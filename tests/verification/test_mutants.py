@@ -129,6 +129,7 @@ def test_bugs_and_triggers_are_many_and_explained():
     assert [mutant.id for mutant in sample("held-out", 30, 5)] == [mutant.id for mutant in sample("held-out", 30, 5)]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     "trigger",
     [t for split in ("development", "held-out") for t in triggers(split)[:40] if ", and " not in t.name],
@@ -171,6 +172,7 @@ def test_what_used_to_live_is_found(bug):
         assert row_of(Mutant(bug, TRIGGER["always"], level)).killed_by
 
 
+@pytest.mark.soak
 def test_a_guard_on_small_scales_is_found_late_and_on_seven_workers():
     trigger = both(TRIGGER["on 7 workers"], TRIGGER["at step 25 alone"])
     assert trigger is not None
@@ -181,6 +183,7 @@ def test_a_guard_on_small_scales_is_found_late_and_on_seven_workers():
     assert "worker_scale" in found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("index", range(6))
 def test_a_sample_is_found(index):
     row = row_of(sample("development", 6, 3)[index])
@@ -200,6 +203,7 @@ def test_wilson():
     assert wilson(0, 0) == (0.0, 1.0)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("under_test", correct_classes(), ids=qualified)
 def test_no_false_alarm(under_test):
     alarms, cases = alarms_of(qualified(under_test), 7, 1)

@@ -18,6 +18,7 @@ def test_kernels(kernels, brief):
     assert [verdict for verdict in result.verdicts if verdict.outcome != "holds"] == []
 
 
+@pytest.mark.soak
 def test_a_kernel_with_a_bug_is_found(brief):
     """The adapter itself hides nothing: the floor doubled behind its back does not fit the v that it reports."""
 

@@ -30,6 +30,7 @@ def findings(under_test, cases, **levels):
     return [one for case in [*chosen, *plan.exact_cases(3)] for one in check(driver, case, set())]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS)
 def test_it_holds(checkpoint):
     assert findings(Optimizer, 4, checkpoint=checkpoint) == []
@@ -47,6 +48,7 @@ def test_the_torch_kernels_hold():
     assert findings(TorchOptimizer, 3, checkpoint="reload") == []
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS)
 @pytest.mark.parametrize("under_test", [ZeroOneAdam, OneBitLamb])
 def test_the_family_holds(under_test, checkpoint):
@@ -73,6 +75,7 @@ class SwapsItsState(ZeroOneAdam):
         return replace(seen, momentum_ND=seen.accumulated_ND)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("under_test", "clauses"),
     [(ForgetsItsTrust, {"resume"}), (SwapsItsState, {"local_momentum", "meeting"})],

@@ -91,8 +91,9 @@ def test_monitor():
     assert cost["bytes"] == 8 * (5 * 256 + 1)
 
 
-def test_reference_optimizer_holds():
-    result = search(Driver(ReferenceOptimizer), profile=replace(BRIEF, arrays=3), seed=5)
+@pytest.mark.parametrize("arrays", [1, pytest.param(3, marks=pytest.mark.soak)])
+def test_reference_optimizer_holds(arrays):
+    result = search(Driver(ReferenceOptimizer), profile=replace(BRIEF, arrays=arrays), seed=5)
     assert [verdict for verdict in result.verdicts if verdict.outcome != "holds"] == []
 
 

@@ -55,6 +55,7 @@ def cases(wanted):
     return (plan().case(*item) for item in rows[:ENOUGH])
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_it_is_found_with_its_level(fault):
     driver = Driver(conditional(fault, ALWAYS, "optimizer"))

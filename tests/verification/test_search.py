@@ -53,6 +53,7 @@ def test_a_class_that_refuses_everything_is_not_checked(brief):
     assert "refused (next year): all of them; declare" in result.notes[0]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("under_test", [CorrectsAndForgets, Undeclared])
 def test_a_class_that_always_corrects_is_still_checked(under_test, brief):
     found, result = outcomes(under_test, brief)
@@ -86,6 +87,7 @@ def test_a_slow_class_is_told_how_long_a_check_takes(brief, monkeypatch):
     assert 1 < whole < limit <= 1.5 * whole + 2
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("under_test", [PowersOfTwo, WarmUpAlone, WorkersAlone])
 def test_declared_limits_are_checked_fully_within(under_test, brief):
     found, result = outcomes(under_test, replace(brief, arrays=2))
@@ -97,12 +99,14 @@ def test_declared_limits_are_checked_fully_within(under_test, brief):
         assert "WarmUpAlone declares compresses = False" in result.left_out
 
 
+@pytest.mark.soak
 def test_only_the_clauses_asked_for(brief):
     found, result = outcomes(Eager, brief, only=("optimizer.frozen",))
     assert found == {"optimizer.frozen": "holds"}
     assert result.verdicts[0].cases >= 8
 
 
+@pytest.mark.soak
 def test_a_class_that_raises_now_and_then_fails_there(brief):
     class Odd(Eager):
         def step(self, grads_ND):
@@ -149,6 +153,7 @@ def test_a_plain_input_must_pass(brief):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.soak
 def test_the_message_names_the_declaration_that_explains_it(brief):
     class FromTheRounded(Eager):
         def square(self, g):
@@ -161,6 +166,7 @@ def test_the_message_names_the_declaration_that_explains_it(brief):
     assert all('complement = "subtracted" explains it' in message for message in messages)
 
 
+@pytest.mark.soak
 def test_float32_corrections_are_declared(brief):
     class NotSaid(Float32Corrections):
         correction = "float64"

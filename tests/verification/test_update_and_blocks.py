@@ -130,6 +130,7 @@ FAMILY = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("changes", FAMILY, ids=str)
 @pytest.mark.parametrize("under_test", [BaseOptimizer, ReferenceOptimizer])
 def test_every_array_of_a_snapshot_is_watched(under_test, changes):

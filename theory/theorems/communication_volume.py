@@ -7,6 +7,7 @@ warm-up, and T10c is Amdahl's law for the published 3.3x and 2.9x.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, cast
 
 import sympy as sp
@@ -85,10 +86,10 @@ def averaged(cost: sp.IndexedBase, factor: sp.Symbol, what: str) -> tuple[Relati
     )
 
 
-def two_stages(name: str, factor_name: str, factor: float, dense: float = 2.0) -> dict[str, Any]:
+def two_stages(name: str, factor_name: str, factor: Fraction, dense: int = 2) -> dict[str, Any]:
     """A run of a thousand steps, 150 of them warm-up: what each step costs."""
     costs = [dense] * 150 + [dense / factor] * 850
-    numbers = {"freeze_step": 150, "compressed_steps": 850, "warmup_share": 0.15, "dense": dense}
+    numbers = {"freeze_step": 150, "compressed_steps": 850, "warmup_share": Fraction(3, 20), "dense": dense}
     return numbers | {name: costs, factor_name: factor}
 
 
@@ -128,7 +129,7 @@ VOLUME = Theorem(
     good_for="The saving of a run, from the length of its warm-up.",
     source="volume formula: arXiv 2102.02888; proof: ours",
     example=lambda: instance(
-        VOLUME, "bytes of 1,000 steps, 150 of them warm-up", two_stages("sent", "reduction", 16.0)
+        VOLUME, "bytes of 1,000 steps, 150 of them warm-up", two_stages("sent", "reduction", Fraction(16))
     ),
     remarks="The published 'up to 5x' is the warm-up's doing. That a compressed step sends one bit for each number, "
     "and what scales add, is T10d's.",
@@ -159,7 +160,7 @@ SPEEDUP = Theorem(
     good_for="What a speed-up inside the compression stage is worth for the whole run.",
     source="ours; compared with arXiv 2102.02888 (abstract; compression-stage maxima recalled)",
     example=lambda: instance(
-        SPEEDUP, "1,000 steps, 150 of them warm-up", two_stages("seconds", "speedup", 5.48)
+        SPEEDUP, "1,000 steps, 150 of them warm-up", two_stages("seconds", "speedup", Fraction(548, 100))
     ),
     remarks="Every step without compression takes the same time, and there are as many steps with compression as "
     "without. A consistency check of recalled numbers, not a measurement.",

@@ -11,6 +11,7 @@ means that it is not overloaded; the virtual iterate X - rho contracts by 1 - a.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -98,19 +99,20 @@ def stable_floor(lr: float, curvature: float, mean_variance: float, push: float 
     return float(evaluate(FLOOR, {symbol: values[str(symbol)] for symbol in FLOOR.free_symbols}))
 
 
-def corner_run(gain: float, xi: float, steps: int, beta: float = 0.9) -> dict[str, Any]:
+def corner_run(gain: Any, xi: Any, steps: int, beta: Any = 0.9) -> dict[str, Any]:
     """Values for every variable of a run from a corner of the invariant set, with b alternating slowly between +-xi.
 
     Units: S = 1, gamma = 1/128, P = 128, so that x is in units of gamma P S.
+    Exact if the numbers given are fractions.
     """
-    x, m, delta, u, b = np.zeros((5, steps + 1))
-    b[:] = xi * np.where((np.arange(steps + 1) // 37) % 2 == 0, -1.0, 1.0)
+    x, m, delta, u, b = np.zeros((5, steps + 1), dtype=np.result_type(np.asarray(beta)))
+    b[:] = xi * np.where((np.arange(steps + 1) // 37) % 2 == 0, -1, 1)
     x[0] = (1 + xi / gain) + 1  # Y at its bound, rho = 1
-    m[0] = 1.0
+    m[0] = 1
     delta[0] = (1 - beta) - beta
     for r in range(steps):
         u[r + 1] = beta * m[r] + (1 - beta) * (gain * x[r] + b[r]) + delta[r]
-        m[r + 1] = 1.0 if u[r + 1] >= 0 else -1.0
+        m[r + 1] = 1 if u[r + 1] >= 0 else -1
         delta[r + 1], x[r + 1] = u[r + 1] - m[r + 1], x[r] - m[r + 1]
     return {
         "position": x, "sent": m, "error": delta, "inputs": u, "other_gradient": b, "beta1": beta,
@@ -119,7 +121,7 @@ def corner_run(gain: float, xi: float, steps: int, beta: float = 0.9) -> dict[st
 
 
 def _corner(what: str) -> Example:
-    values = corner_run(0.25, 0.25, 400)
+    values = corner_run(Fraction(1, 4), Fraction(1, 4), 400, Fraction(9, 10))
     size = {"position": np.abs(values["position"]), "error": np.abs(values["error"])}[what]
     at = int(np.argmax(size[1:])) + 1
     return Example(

@@ -133,6 +133,7 @@ def _integrates_to(half_density: sp.Expr, mean_size: sp.Expr, mean_square: sp.Ex
     return [sp.simplify(m - known) for m, known in zip(moments, (mean_size, mean_square), strict=True)] == [0, 0]
 
 
+_TENTH = sp.Rational(1, 10)
 GAUSSIAN = Theorem(
     id="T1m",
     title="Alignment of a sparse Gaussian vector",
@@ -156,7 +157,7 @@ GAUSSIAN = Theorem(
     example=lambda: instance(
         GAUSSIAN,
         "a tenth of the coordinates",
-        {"density": 0.1, "first_moment": 0.1 * math.sqrt(2 / math.pi), "second_moment": 0.1},
+        {"density": _TENTH, "first_moment": sp.sqrt(2 / sp.pi) * _TENTH, "second_moment": _TENTH},
     ),
     numeric_checks={
         "the moments, by integration": lambda: _integrates_to(

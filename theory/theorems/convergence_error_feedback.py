@@ -50,7 +50,9 @@ BOUND_UPDATE = (sum(terms(ERROR_UPDATE)) + lr * smoothness * noise**2 / N) / LEF
 
 def example() -> Example:
     """The run of :mod:`theory.convergence_run`, published form."""
-    return instance(MOMENTUM, "two workers with noise, two compressed steps, all outcomes", run_of(MOMENTUM))
+    return instance(
+        MOMENTUM, "two workers with noise, two compressed steps, all outcomes", run_of(MOMENTUM, lr=2.0**-10)
+    )
 
 
 def update_example() -> Example:

@@ -11,7 +11,7 @@ from typing import Any
 import sympy as sp
 
 from theory import error_feedback as ef
-from theory.convergence_run import of as run_of
+from theory.convergence_run import at_rate
 from theory.descent import MEAN_SQUARE, start_gap, start_momentum
 from theory.error_feedback import NOISE_SHARE, RATIO, REACH, SLOWNESS, SPREAD, heterogeneity, similarity
 from theory.evaluate import evaluate, with_defaults
@@ -59,20 +59,12 @@ def steps_needed(**values: Any) -> Any:
 
 def example() -> Example:
     """The run of :mod:`theory.convergence_run` with this step size."""
-    return instance(RATE, "two workers with noise, two compressed steps, all outcomes", _chosen(RATE))
+    return instance(RATE, "two workers with noise, two compressed steps, all outcomes", at_rate(RATE, 2.0**-9, STEP))
 
 
 def speedup_example() -> Example:
     """The same with a bound on the noise so large that two steps are enough."""
-    return instance(SPEEDUP, "the same run, the noise bound taken as large", _chosen(SPEEDUP, noise=5000.0))
-
-
-def _chosen(theorem: Theorem, **changes: float) -> dict[str, Any]:
-    """A run whose learning rate is STEP; the start's gap depends on it, so its bound is taken a bit larger."""
-    values = run_of(theorem, lr=1e-9) | changes
-    values["start_gap"] *= 1.1
-    lr_ = float(evaluate(STEP, {row.symbol: values[row.code] for row in theorem.variables}))
-    return run_of(theorem, lr=lr_, start_gap=values["start_gap"], **changes)
+    return instance(SPEEDUP, "the same run, the noise bound taken as large", at_rate(SPEEDUP, 2.0**-14, STEP))
 
 
 RATE = Theorem(

@@ -83,7 +83,7 @@ HYPOTHESES = (
 
 def example() -> Example:
     """The run of :mod:`theory.convergence_run`."""
-    return instance(THEOREM, "two workers with noise, two compressed steps, all outcomes", run_of(THEOREM, lr=0.1))
+    return instance(THEOREM, "two workers with noise, two compressed steps, all outcomes", run_of(THEOREM, lr=0.0625))
 
 
 THEOREM = Theorem(

@@ -48,7 +48,7 @@ MEMORY_LEFT = Hypothesis("slower_than_momentum", lt(0, MEMORY), "the function is
 
 def example() -> Example:
     """The run of :mod:`theory.convergence_run`."""
-    return instance(THEOREM, "two workers with noise, two compressed steps, all outcomes", run_of(THEOREM, lr=0.1))
+    return instance(THEOREM, "two workers with noise, two compressed steps, all outcomes", run_of(THEOREM, lr=0.0625))
 
 
 THEOREM = Theorem(

@@ -148,7 +148,7 @@ KNOWN = (ds.UNBIASED, ds.KNOWN_PARAMS, ds.KNOWN_VIRTUAL, ds.NOISE)
 
 def run(rates: Any, decay: float) -> dict[str, Any]:
     """The run of :mod:`theory.convergence_run` with a rate for each step, one more for what follows, and decay."""
-    base, steps = cr.run(0.01), cr.STEPS
+    base, steps = cr.run(0.0), cr.STEPS
     averaged = np.array(rates, dtype=float)
     for step in range(steps - 1, -1, -1):
         averaged[step] = (1 - cr.BETA1) * rates[step] + cr.BETA1 * averaged[step + 1]
@@ -169,8 +169,8 @@ def run(rates: Any, decay: float) -> dict[str, Any]:
     return base | {
         "learning_rates": rates, "averaged_rates": averaged, "lr": rates[0], "weight_decay": decay,
         "params": x, "momentum": m, "total_error": error, "mean_grad": h, "virtual_iterate": y,
-        "start_gap": regularised, "error_bound": float(np.sqrt((error**2).sum(2).mean(1).max())),
-        "param_bound": float(np.sqrt((x**2 / cr.P_D).sum(2).mean(1).max())),
+        "start_gap": regularised, "error_bound": cr.above(np.sqrt((error**2).sum(2).mean(1).max())),
+        "param_bound": cr.above(np.sqrt((x**2 / cr.P_D).sum(2).mean(1).max())),
     }  # fmt: skip
 
 
@@ -180,13 +180,13 @@ def _of(theorem: Theorem, rates: Any, decay: float = 0.0) -> dict[str, Any]:
 
 
 def scheduled_example() -> Example:
-    """Learning rates that fall by a third, then by a half."""
-    return instance(RATE, "two workers with noise, falling rates, all outcomes", _of(RATE, [0.12, 0.08, 0.04]))
+    """Learning rates that fall by a half."""
+    return instance(RATE, "two workers with noise, falling rates, all outcomes", _of(RATE, [0.0625, 0.03125, 0.015625]))
 
 
 def decayed_example() -> Example:
     """A constant learning rate and decay."""
-    return instance(DECAY, "two workers with noise, weight decay, all outcomes", _of(DECAY, [0.08] * 3, 0.2))
+    return instance(DECAY, "two workers with noise, weight decay, all outcomes", _of(DECAY, [0.0625] * 3, 0.25))
 
 
 ROWS = (

@@ -60,7 +60,7 @@ DROPPED = ("weights_sum", "descent_inequality", "bounded_below", "preconditioner
 
 def example() -> Example:
     """The run of :mod:`theory.convergence_run`."""
-    return instance(THEOREM, "two workers with noise, two compressed steps, all outcomes", run_of(THEOREM, lr=0.05))
+    return instance(THEOREM, "two workers with noise, two compressed steps, all outcomes", run_of(THEOREM, lr=0.03125))
 
 
 THEOREM = Theorem(

@@ -83,7 +83,7 @@ NOISE_LEVEL = Hypothesis(
 def example() -> Example:
     """The run of :mod:`theory.convergence_run`."""
     return instance(
-        THEOREM, "two workers with noise, two compressed steps, all outcomes", run_of(THEOREM, lr=0.1, update=True)
+        THEOREM, "two workers with noise, two compressed steps, all outcomes", run_of(THEOREM, lr=0.0625, update=True)
     )
 
 

@@ -9,6 +9,7 @@ is ErrorFeedback.v, in root mean squares over outcomes; here there is one outcom
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -127,13 +128,12 @@ mean_error = mean(worker_errors[t, i, k], i, N)
 
 
 @cache
-def shrinking_run(factor: float, beta: float, steps: int, gradient: float = 1.0) -> dict[str, Any]:
+def shrinking_run(factor: Any, beta: Any, steps: int, gradient: Any = 1) -> dict[str, Any]:
     """Values for every variable of a run of C(u) = (1 - ``factor``) u: one worker, one coordinate, constant gradient.
 
-    ``step`` is the step of the largest z.
+    ``step`` is the step of the largest z. The run is exact if ``factor`` and ``beta`` are fractions.
     """
-    m, delta, b = np.zeros((3, steps + 1))
-    u, c, w = np.zeros((3, steps + 1))
+    m, delta, b, u, c, w = np.zeros((6, steps + 1), dtype=np.result_type(np.asarray(factor), np.asarray(beta)))
     m[0] = gradient
     for s in range(steps):
         u[s + 1] = beta * m[s] + (1 - beta) * gradient + delta[s]
@@ -151,13 +151,18 @@ def shrinking_run(factor: float, beta: float, steps: int, gradient: float = 1.0)
     }  # fmt: skip
 
 
-def _example(symbol: str, attained: Any, *, factor: float = 0.5, beta: float = 0.99) -> Example:
+HALF, SLOW = Fraction(1, 2), Fraction(99, 100)
+
+
+def _example(symbol: str, attained: Any, *, factor: Any = HALF, beta: Any = SLOW) -> Example:
     values = shrinking_run(factor, beta, 2000)
     used = {name: value for name, value in values.items() if name != "heterogeneity" or symbol != "z"}
     at = values["step"]
     state = [values["momentum"][at, 0], values["worker_errors"][at, 0, 0], values["server_error"][at, 0]]
     return Example(
-        f"{symbol} for C(u) = u/2, beta1 = {beta}, one worker, a constant gradient", float(abs(attained(*state))), used
+        f"{symbol} for C(u) = u/2, beta1 = {float(beta)}, one worker, a constant gradient",
+        float(abs(attained(*state))),
+        used,
     )
 
 

@@ -187,7 +187,7 @@ def coin_flips(beta: float = 0.5, factor: float = 0.5, steps: int = 5) -> dict[s
     coins = np.array(list(product((-1.0, 1.0), repeat=steps + 1)))  # (outcomes, steps + 1)
     outcomes = len(coins)
     m, delta, b, u, c, s = np.zeros((6, steps + 1, outcomes))
-    m[0] = np.sqrt((1 - beta) / (1 + beta)) * coins[:, 0]
+    m[0] = np.floor(2**10 * np.sqrt((1 - beta) / (1 + beta))) / 2**10 * coins[:, 0]
     for r in range(steps):
         u[r + 1] = beta * m[r] + (1 - beta) * coins[:, r + 1] + delta[r]
         c[r + 1] = (1 - factor) * u[r + 1]

@@ -7,6 +7,7 @@ coordinates; no more.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from sympy.core.relational import Relational
 
 from theory.formula import ForAll, array, eq, le, lt, total
 from theory.notation import Row, beta2, count, d, grads, k, t, variance
+from theory.rationals import fractions
 from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.witness import instance
 
@@ -60,21 +62,21 @@ def fires_at(squares_TD: np.ndarray, beta2: float) -> int | None:
     return None
 
 
-def followed(squares_T: np.ndarray, *, start: int, first: float = 0.0) -> dict[str, Any]:
-    """Adam's v of one coordinate through given squared gradients, and a rule's window of 10 steps after ``start``."""
-    beta2, window = 0.9, 10
-    variance_T = [first]
+def followed(grads_T: Any, *, start: int) -> dict[str, Any]:
+    """Adam's v of one coordinate through given gradients, and a rule's window of 10 steps after ``start``; exact."""
+    beta2, window, squares_T = Fraction(9, 10), 10, fractions(grads_T) ** 2
+    variance_T = [Fraction()]
     for square in squares_T[1:]:
-        variance_T.append(beta2 * variance_T[-1] + (1 - beta2) * float(square))
-    weights = (1 - beta2) * beta2 ** np.arange(window) / (1 - beta2**window)
-    recent = float(weights @ squares_T[start + window - np.arange(window)])
+        variance_T.append(beta2 * variance_T[-1] + (1 - beta2) * square)
+    weights = [(1 - beta2) * beta2**age / (1 - beta2**window) for age in range(window)]
+    recent = sum(weight * squares_T[start + window - age] for age, weight in enumerate(weights))
     before, after = (
         v / (1 - beta2**t) for v, t in ((variance_T[start], start), (variance_T[start + window], start + window))
     )
     numbers = {"live": 1, "step": start, "beta2": beta2, "window": window, "recent": recent}
     rules = {"before": before, "after": after, "tolerance": abs(after - before) / before}
     rules["threshold"] = variance_T[start + window] / variance_T[start]
-    arrays = {"grads": np.sqrt(squares_T)[:, None], "variance": np.array(variance_T)[:, None], "norm": variance_T}
+    arrays = {"grads": fractions(grads_T)[:, None], "variance": np.array(variance_T)[:, None], "norm": variance_T}
     return numbers | rules | arrays
 
 
@@ -119,7 +121,7 @@ PUBLISHED = Theorem(
     example=lambda: instance(
         PUBLISHED,
         "gradients that fall, threshold at the ratio that they leave",
-        followed(1 / np.arange(1.0, 31), start=15),
+        followed(32 / np.arange(32.0, 62), start=15),
     ),
     laws=("C10",),
     remarks="It is one-sided, and speaks of v without bias correction: growth passes (T7k), and so does a coordinate "
@@ -187,7 +189,7 @@ TWO_SIDED = Theorem(
     example=lambda: instance(
         TWO_SIDED,
         "gradients that jump at the start of the window, tolerance at what they change",
-        followed(np.r_[np.ones(16), np.full(14, 1.05)], start=15),
+        followed(np.r_[np.ones(16), np.full(14, 1.03125)], start=15),
     ),
     laws=("C10",),
     remarks="v may start at any value that the corrected norms fit. For one array at a time: an array that is not "

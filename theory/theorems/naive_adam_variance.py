@@ -6,6 +6,7 @@ telescope. In v they come squared. One coordinate's arrays have the step as thei
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -71,17 +72,21 @@ ONE_SIGN = np.r_[0.0, -np.ones(20), 1.0]
 
 
 @cache
-def naive_run(grads: tuple[float, ...], steps: int, beta2: float) -> dict[str, Any]:
-    """Naive error-compensated Adam on a constant gradient, one worker, l1 scale: what the theorems speak of."""
+@cache
+def naive_run(grads: tuple[Any, ...], steps: int, beta2: Any) -> dict[str, Any]:
+    """Naive error-compensated Adam on a constant gradient, one worker, l1 scale: what the theorems speak of.
+
+    Exact if the numbers given are fractions.
+    """
     grads_D = np.array(grads)
-    decoded, errors, variances = ([np.zeros(grads_D.size)] for _ in range(3))
+    decoded, errors, variances = ([0 * grads_D] for _ in range(3))
     for _ in range(steps):
         u_D = grads_D + errors[-1]
-        decoded.append(np.abs(u_D).mean() * np.where(u_D >= 0, 1.0, -1.0))
+        decoded.append(np.abs(u_D).mean() * np.where(u_D >= 0, 1, -1))
         errors.append(u_D - decoded[-1])
         variances.append(beta2 * variances[-1] + (1 - beta2) * decoded[-1] ** 2)
     inputs = {"decoded": decoded, "total_error": errors, "variance": variances, "constant_grads": grads_D}
-    inputs |= {"server_scale": np.abs(decoded)[:, 0], "error_bound": float(np.abs(errors).max())}
+    inputs |= {"server_scale": np.abs(decoded)[:, 0], "error_bound": np.abs(errors).max()}
     numbers = {"live": grads_D.size, "step": steps - 1, "beta2": beta2, "k": grads_D.size - 1, "l": 0}
     return inputs | numbers | {"largest_grad": abs(grads[0])}
 
@@ -91,6 +96,7 @@ def _wrong_by_a_hundred() -> bool:
     return bool(99 < variance[1] / 0.1**2 < 130)
 
 
+_GRADS, _BETA2 = (Fraction(1), Fraction(1, 10)), Fraction(99, 100)
 _TWO_SIZES = "v of the smaller coordinate of g = (1, 0.1) after 4,000 steps"
 
 
@@ -190,7 +196,7 @@ ONE_NUMBER = Theorem(
     "chunk.",
     good_for="Naive one-bit Adam is momentum SGD with one step size for each chunk, which changes with time.",
     source="ours",
-    example=lambda: instance(ONE_NUMBER, _TWO_SIZES, naive_run((1.0, 0.1), 4000, 0.99)),
+    example=lambda: instance(ONE_NUMBER, _TWO_SIZES, naive_run(_GRADS, 4000, _BETA2)),
     where=(DECODED, L_ROW),
     laws=("L5",),
 )
@@ -222,7 +228,7 @@ FLOOR = Theorem(
     good_for="Where a gradient is small beside the largest of its chunk v becomes far too large; 1-bit Adam freezes "
     "v before it compresses.",
     source="ours",
-    example=lambda: instance(FLOOR, _TWO_SIZES, naive_run((1.0, 0.1), 4000, 0.99)),
+    example=lambda: instance(FLOOR, _TWO_SIZES, naive_run(_GRADS, 4000, _BETA2)),
     where=(DECODED, GRADS, LARGEST, L_ROW),
     numeric_checks={"g = (1, 0.1): v is wrong by a factor between 99 and 130": _wrong_by_a_hundred},
     needs=("T2c", "T4e"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -19,6 +20,7 @@ import sympy as sp
 
 from theory.formula import ForAll, Formula, array, eq, le, lt, mean, sgn, total
 from theory.notation import Row, T, beta1, count, d, k, momentum, scale, total_error
+from theory.rationals import RATIONALS, fractions
 from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.witness import instance
 
@@ -127,47 +129,54 @@ WHERE = (
 )
 
 
+EPS = 2.0**-20
+
+
 def noise(sizes: Sequence[float], *, update_form: bool = False) -> dict[str, Any]:
     """The l1 loop on all sequences of fair signs times the sizes, three steps, beta1 = 1/2, from no residual.
 
     Values of everything that T7j, T7e and T7m speak of. The momentum form has a floor that the smallest v lies below,
     the update form has none.
     """
-    size_D, steps, beta1 = np.array(sizes, dtype=float), 3, 0.5
+    size_D, steps, beta1 = np.array(sizes, dtype=float), 3, Fraction(1, 2)
     signs = 1.0 - 2.0 * np.array(list(product((0, 1), repeat=steps * size_D.size)))
     grads_TXD = signs.reshape(-1, steps, size_D.size).swapaxes(0, 1) * size_D
-    mean_v, kappa = float(np.mean(size_D**2)), 0.0 if update_form else 0.1
-    variance_D = np.maximum(size_D**2, kappa * mean_v)
-    preconditioner_D = 1 / (np.sqrt(variance_D) + 1e-12)
+    grads_TXD = fractions(grads_TXD)
+    mean_v, kappa = Fraction(float(np.mean(size_D**2))), Fraction(0 if update_form else 4, 25)
+    variance_D = np.maximum(fractions(size_D**2), fractions(kappa * mean_v))
+    preconditioner_D = np.array([1 / (RATIONALS.power(v, Fraction(1, 2)) + Fraction(EPS)) for v in variance_D])
     signal_TXD = preconditioner_D * grads_TXD if update_form else grads_TXD
-    momentum, error, params = ([np.zeros(signal_TXD[0].shape)] for _ in range(3))
+    momentum, error, params = ([0 * signal_TXD[0]] for _ in range(3))
     corrected, scales = list[np.ndarray](), list[np.ndarray]()
     for signal_XD in signal_TXD:
         corrected.append(beta1 * momentum[-1] + (1 - beta1) * signal_XD + error[-1])
         scales.append(np.abs(corrected[-1]).mean(axis=1))
-        momentum.append(scales[-1][:, None] * np.where(corrected[-1] >= 0, 1.0, -1.0))
+        momentum.append(scales[-1][:, None] * np.where(corrected[-1] >= 0, 1, -1))
         error.append(corrected[-1] - momentum[-1])
-        params.append(params[-1] - (1.0 if update_form else preconditioner_D) * momentum[-1])
+        params.append(params[-1] - (1 if update_form else preconditioner_D) * momentum[-1])
     arrays = {"grads": grads_TXD, "signal": signal_TXD, "corrected": corrected, "scale": scales, "momentum": momentum}
     arrays |= {"total_error": error, "params": params, "variance": variance_D, "preconditioner": preconditioner_D}
     space = {"n_outcomes": len(signs), "weight": np.full(len(signs), 1 / len(signs)), "second": size_D**2}
-    numbers = {"beta1": beta1, "live": size_D.size, "n_steps": steps, "lr": 1.0, "eps": 1e-12, "coordinate": 0}
-    bounds = {"flatness": 1.0, "drift": 0.0, "strength": math.sqrt(mean_v), "start": 0.0}
+    numbers = {"beta1": beta1, "live": size_D.size, "n_steps": steps, "lr": 1.0, "eps": EPS, "coordinate": 0}
+    bounds = {"flatness": 1.0, "drift": 0.0, "strength": RATIONALS.power(mean_v, Fraction(1, 2)), "start": 0.0}
     return arrays | space | numbers | bounds | {"variance_floor": kappa, "mean_variance": mean_v}
 
 
 def steady() -> dict[str, Any]:
-    """One constant gradient of 1 beside 63 coordinates without any, l2 scale: what the first coordinate shows."""
-    gradient_D, steps = np.eye(1, 64)[0], 1000
-    momentum, error, scales = [np.zeros(64)], [np.zeros(64)], list[float]()
+    """One constant gradient of 1 beside 63 coordinates without any, which are all alike: what the first one shows.
+
+    The scale is l2, rounded up to 20 bits.
+    """
+    beta1, gradient_D, steps = Fraction(9, 10), fractions([1, 0]), 1000
+    momentum, error, scales = [0 * gradient_D], [0 * gradient_D], list[Fraction]()
     for _ in range(steps):
-        u_D = 0.9 * momentum[-1] + 0.1 * gradient_D + error[-1]
-        scales.append(float(np.sqrt(np.mean(u_D**2))))
-        momentum.append(scales[-1] * np.where(u_D >= 0, 1.0, -1.0))
+        u_D = beta1 * momentum[-1] + (1 - beta1) * gradient_D + error[-1]
+        scales.append(Fraction(math.ceil(2**20 * math.sqrt((u_D[0] ** 2 + 63 * u_D[1] ** 2) / 64)), 2**20))
+        momentum.append(scales[-1] * np.where(u_D >= 0, 1, -1))
         error.append(u_D - momentum[-1])
     arrays = {"momentum": np.array(momentum)[:, 0], "total_error": np.array(error)[:, 0], "scale": scales}
-    at_end = 0.9 * momentum[-1][0] + error[-1][0]
-    numbers = {"beta1": 0.9, "n_steps": steps, "mean_gradient": 1.0, "at_start": 0.0, "at_end": at_end}
+    at_end = beta1 * momentum[-1][0] + error[-1][0]
+    numbers = {"beta1": beta1, "n_steps": steps, "mean_gradient": 1.0, "at_start": 0.0, "at_end": at_end}
     return arrays | numbers | {"signal": np.ones(steps)}
 
 
@@ -191,7 +200,7 @@ MAGNITUDE_THEOREM = Theorem(
     "and scale off.",
     source="ours; the argument is the energy of a sign sigma-delta loop",
     example=lambda: instance(
-        MAGNITUDE_THEOREM, "l1, all sequences of three fair signs on two coordinates of sizes 1 and 10", noise((1, 10))
+        MAGNITUDE_THEOREM, "l1, all sequences of three fair signs on two coordinates of sizes 1 and 7", noise((1, 7))
     ),
     laws=("C1", "C7", "C12"),
     remarks="One compressor in a row (N = 1, or workers alone). With two-sided compression, N = 8 and the l1 "

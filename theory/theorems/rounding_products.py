@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import sympy as sp
 
 from theory.formula import ForAll, array, eq, le, lt
@@ -15,10 +17,10 @@ n_factors = count("n_factors", least=0)
 
 def example() -> Example:
     """Three divisions by 1 - u, in a format of ten bits so that second-order terms show."""
-    u, number = 2.0**-10, 3
+    u, number = Fraction(1, 2**10), 3
     return Example(
         "(1 - u)^-3 - 1 at u = 2^-10",
-        (1 - u) ** -number - 1,
+        float((1 - u) ** -number - 1),
         {
             "n_factors": number,
             "unit_roundoff": u,

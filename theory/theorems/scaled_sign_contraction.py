@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import sympy as sp
 
 from theory.formula import ForAll, array, eq, le, lt, mean, norm_squared, sgn, total
 from theory.notation import Row, corrected, d, k
+from theory.rationals import RATIONALS
 from theory.theorem import Hypothesis, Quoted, Theorem
 from theory.witness import instance
 
@@ -45,20 +47,22 @@ _REMARK = "sgn(0) = +1 [C2], and the error uses the sign that is sent. d counts 
     "would lower the scale."  # fmt: skip
 
 
-def alignment_of(u: np.ndarray) -> float:
+def alignment_of(u: np.ndarray) -> Fraction:
     """phi of a vector."""
-    return float(np.abs(u).sum() ** 2 / (u.size * (u * u).sum()))
+    return Fraction(np.abs(u).sum()) ** 2 / (u.size * Fraction((u * u).sum()))
 
 
 def of_vector(u: np.ndarray, kind: str) -> dict[str, Any]:
-    """What the theorems speak of, for one vector and the scale ``kind``."""
-    size = np.abs(u).mean() if kind == "l1" else math.sqrt(float((u * u).mean()))
+    """What the theorems speak of, for one vector of numbers of few bits and the scale ``kind``, which is a fraction."""
+    total_size, squares = Fraction(np.abs(u).sum()), Fraction((u * u).sum())
+    size = total_size / u.size if kind == "l1" else RATIONALS.power(squares / u.size, Fraction(1, 2))
     return {"live": u.size, "corrected": u, "magnitude": size, "alignment": alignment_of(u)}
 
 
-LAPLACE_VECTOR = np.random.default_rng(0).laplace(size=500)
+LAPLACE_VECTOR = np.round(np.random.default_rng(0).laplace(size=500) * 2**10) / 2**10
+TWO_SIZES = np.tile([7.0, -1.0], 8)
 ONE_HOT = np.r_[4.0, np.zeros(1023)]  # its errors are exact in binary64
-JUST_DENSE = np.r_[np.ones(10), np.zeros(29)]
+JUST_DENSE = np.r_[np.ones(121), np.zeros(320)]
 
 
 L1 = Theorem(
@@ -91,7 +95,7 @@ L2 = Theorem(
     good_for="The published scale loses more than the l1 scale, by the share {excess} of the squared norm of u, unless "
     "all sizes are equal.",
     source="ours",
-    example=lambda: instance(L2, "a Laplace vector of 500 coordinates", of_vector(LAPLACE_VECTOR, "l2")),
+    example=lambda: instance(L2, "sizes 7 and 1 in turn", of_vector(TWO_SIZES, "l2")),
     where=(ALIGNMENT, MAGNITUDE),
     laws=("L10", "C1", "C2"),
     remarks=_REMARK,
@@ -106,7 +110,7 @@ L2_IF = Theorem(
     numbers={"threshold": THRESHOLD},
     good_for="Where phi is above the threshold, the published scale is a contraction in the Euclidean norm.",
     source="ours",
-    example=lambda: instance(L2_IF, "10 of 39 coordinates are not zero", of_vector(JUST_DENSE, "l2")),
+    example=lambda: instance(L2_IF, "121 of 441 coordinates are not zero", of_vector(JUST_DENSE, "l2")),
     where=(ALIGNMENT, MAGNITUDE),
     needs=("T1b",),
     laws=("L10",),
@@ -122,7 +126,7 @@ L2_ONLY_IF = Theorem(
     good_for="A theory that needs a contraction in the Euclidean norm does not cover the published scale on sparse "
     "inputs.",
     source="ours",
-    example=lambda: instance(L2_ONLY_IF, "10 of 39 coordinates are not zero", of_vector(JUST_DENSE, "l2")),
+    example=lambda: instance(L2_ONLY_IF, "121 of 441 coordinates are not zero", of_vector(JUST_DENSE, "l2")),
     where=(ALIGNMENT, MAGNITUDE),
     needs=("T1b",),
     laws=("L10",),
@@ -159,7 +163,7 @@ OPTIMAL = Theorem(
     example=lambda: instance(
         OPTIMAL,
         "a Laplace vector of 500 coordinates",
-        of_vector(LAPLACE_VECTOR, "l1") | {"other_magnitude": 0.9, "bits": np.sign(LAPLACE_VECTOR)},
+        of_vector(LAPLACE_VECTOR, "l1") | {"other_magnitude": 0.9, "bits": np.where(LAPLACE_VECTOR >= 0, 1, -1)},
     ),
     where=(MAGNITUDE, OTHER, BITS),
     laws=("L10", "C2"),

@@ -146,9 +146,21 @@ wire_round = array("wire_round")
 
 def rounds_of_ring(n_workers: int) -> dict[str, Any]:
     """A step of a million parameters, its rounds added up."""
-    numbers = {"n_workers": n_workers, "peers": n_workers - 1, "dim": 10**6, "compute": 0.15, "bandwidth": 5e9}
-    rounds = [10**6 / n_workers * 16 / 8 / 5e9 + 1e-5] * (2 * (n_workers - 1))
-    return numbers | {"bits": 16.0, "latency": 1e-5, "wire_round": rounds, "seconds": 0.15 + sum(rounds)}
+    numbers = {
+        "n_workers": n_workers,
+        "peers": n_workers - 1,
+        "dim": 10**6,
+        "compute": Fraction(3, 20),
+        "bandwidth": 5e9,
+    }
+    latency = Fraction(1, 10**5)
+    rounds = [Fraction(10**6, n_workers) * 16 / 8 / (5 * 10**9) + latency] * (2 * (n_workers - 1))
+    return numbers | {
+        "bits": 16.0,
+        "latency": latency,
+        "wire_round": rounds,
+        "seconds": numbers["compute"] + sum(rounds),
+    }
 
 
 SECONDS = compute + 2 * (N - 1) / N * D * bits / 8 / bandwidth + 2 * (N - 1) * latency

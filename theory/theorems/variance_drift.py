@@ -6,6 +6,7 @@ difference between the two is what freezing ignores. Time counts from the freeze
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -38,22 +39,22 @@ def expected(term: object) -> sp.Sum:
 
 def drifting() -> dict[str, Any]:
     """Gradients at the bound G = 1 for 1,000 steps from v = 0.1."""
-    variance_T = [0.1]
+    beta2, variance_T = Fraction(999, 1000), [Fraction(1, 10)]
     for _ in range(1000):
-        variance_T.append(0.999 * variance_T[-1] + 0.001)
-    numbers = {"beta2": 0.999, "step": 1000, "gradient_bound": 1.0, "frozen_variance": 0.1}
+        variance_T.append(beta2 * variance_T[-1] + (1 - beta2))
+    numbers = {"beta2": beta2, "step": 1000, "gradient_bound": 1.0, "frozen_variance": variance_T[0]}
     return numbers | {"variance": variance_T, "grads": np.ones(1001)}
 
 
 def enumerated() -> dict[str, Any]:
-    """All 64 sequences of six fair gradients with g^2 of 0 or 2, beta2 = 3/4, from v = 5."""
+    """All 64 sequences of six fair gradients with g^2 of 0 or 4, beta2 = 3/4, from v = 5."""
     steps, beta2 = 6, 0.75
-    squares_XT = np.array(list(product((0.0, 2.0), repeat=steps)))
+    squares_XT = np.array(list(product((0.0, 4.0), repeat=steps)))
     variance_TX = [np.full(len(squares_XT), 5.0)]
     for squares_X in squares_XT.T:
         variance_TX.append(beta2 * variance_TX[-1] + (1 - beta2) * squares_X)
     grads_TX = np.vstack([np.zeros(len(squares_XT)), np.sqrt(squares_XT.T)])
-    numbers = {"beta2": beta2, "step": steps, "frozen_variance": 5.0, "second_moment": 1.0, "square_variance": 1.0}
+    numbers = {"beta2": beta2, "step": steps, "frozen_variance": 5.0, "second_moment": 2.0, "square_variance": 4.0}
     space = {"n_outcomes": len(squares_XT), "weight": np.full(len(squares_XT), 1 / len(squares_XT))}
     return numbers | space | {"variance": variance_TX, "grads": grads_TX}
 
@@ -118,7 +119,7 @@ MEAN = Theorem(
     numbers={"left": beta2**t},
     good_for="How much of a wrong start is still in v after a number of steps, in the mean.",
     source="ours (an AR(1) filter)",
-    example=lambda: instance(MEAN, "all sequences of six gradients with g^2 of 0 or 2", enumerated()),
+    example=lambda: instance(MEAN, "all sequences of six gradients with g^2 of 0 or 4", enumerated()),
     laws=("L4",),
     remarks="Gradients of different steps may depend on each other. Expectation is a sum over a finite probability "
     "space of any size; that no probability is negative is not needed.",
@@ -163,7 +164,7 @@ SPREAD = Theorem(
     },
     good_for="Says how noisy each coordinate of a frozen v is, and so what a freeze rule has to average over.",
     source="ours (an AR(1) filter)",
-    example=lambda: instance(SPREAD, "all sequences of six gradients with g^2 of 0 or 2", enumerated()),
+    example=lambda: instance(SPREAD, "all sequences of six gradients with g^2 of 0 or 4", enumerated()),
     laws=("L4",),
     remarks="So a rule that compares norms of v (C10) works against noise of a few percent a coordinate, averaged over "
     "coordinates. For one coordinate; positively correlated squares have a larger spread. The proof does not use that "

@@ -7,9 +7,9 @@ chunk, whatever its own gradient. T7j bounds S; a floor v_k >= kappa mean(v) bou
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from theory.evaluate import bound
@@ -71,12 +71,13 @@ def variance_floor(beta1: float, beta2: float, flatness: float = 1.0) -> float:
 
 def growing() -> dict[str, Any]:
     """100 gradients growing by beta2/beta1 a step."""
-    grads_T = (0.999 / 0.9) ** (np.arange(101.0) - 100)
-    momentum_T, variance_T = [0.0], [0.0]
+    fast, slow = Fraction(9, 10), Fraction(999, 1000)
+    grads_T = [(slow / fast) ** (step - 100) for step in range(101)]
+    momentum_T, variance_T = [Fraction()], [Fraction()]
     for gradient in grads_T[1:]:
-        momentum_T.append(0.9 * momentum_T[-1] + 0.1 * gradient)
-        variance_T.append(0.999 * variance_T[-1] + 0.001 * gradient**2)
-    numbers = {"lr": 1.0, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "step": 100}
+        momentum_T.append(fast * momentum_T[-1] + (1 - fast) * gradient)
+        variance_T.append(slow * variance_T[-1] + (1 - slow) * gradient**2)
+    numbers = {"lr": 1.0, "beta1": fast, "beta2": slow, "eps": 1e-8, "step": 100}
     return numbers | {"grads": grads_T, "momentum": momentum_T, "variance": variance_T}
 
 
@@ -168,8 +169,8 @@ FLOORED_STEP = Theorem(
     source="ours",
     example=lambda: instance(
         FLOORED_STEP,
-        "l1, three fair signs on two coordinates of sizes 1 and 10, the former at the floor",
-        magnitude.noise((1, 10)),
+        "l1, three fair signs on two coordinates of sizes 1 and 7, the former at the floor",
+        magnitude.noise((1, 7)),
     ),
     laws=("C7",),
     needs=("T7j",),
@@ -210,8 +211,14 @@ DEFAULT_FLOOR = Theorem(
     laws=("C7",),
     example=lambda: instance(
         DEFAULT_FLOOR,
-        "the default constants, l1",
-        {"lr": 1.0, "beta1": 0.9, "beta2": 0.999, "flatness": 1.0, "variance_floor": variance_floor(0.9, 0.999)},
+        "beta1 = beta2 = 0.9, l1: Adam's worst step is the learning rate",
+        {
+            "lr": 1.0,
+            "beta1": Fraction(9, 10),
+            "beta2": Fraction(9, 10),
+            "flatness": 1.0,
+            "variance_floor": Fraction(1, 19),
+        },
     ),
     remarks="It compares a root mean square over time with a largest step, and is for one compressor. A floor of "
     "about the complement of beta2 treats a coordinate as if it had seen one gradient of average size within the "
@@ -278,7 +285,7 @@ UPDATE_STEP = Theorem(
     "coordinates of very different size.",
     source="ours",
     example=lambda: instance(
-        UPDATE_STEP, "l1, the same in the update form, without a floor", magnitude.noise((1, 10), update_form=True)
+        UPDATE_STEP, "l1, the same in the update form, without a floor", magnitude.noise((1, 7), update_form=True)
     ),
     laws=("C7", "C12"),
     needs=("T7j",),

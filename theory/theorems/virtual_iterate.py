@@ -24,6 +24,7 @@ from theory.notation import (
     virtual_iterate,
     weight_decay,
 )
+from theory.rationals import fractions
 from theory.theorem import Hypothesis, Theorem
 from theory.theorems.conservation import (
     GRAD_WEIGHT,
@@ -75,7 +76,8 @@ def with_parameters(
     """``run`` with x, from one, stepped by ``factor`` times what was ``sent``, and y = x less ``residual_updates``."""
     x_D = np.ones(2)
     steps = [x_D, x_D - factor * run[sent][1] - decay * x_D]
-    return run | {"params": steps, "virtual_iterate": [x - u for x, u in zip(steps, residual_updates, strict=True)]}
+    iterates = [fractions(x) - fractions(u) for x, u in zip(steps, residual_updates, strict=True)]
+    return run | {"params": steps, "virtual_iterate": iterates}
 
 
 def total_errors(run: dict[str, Any]) -> list[Any]:

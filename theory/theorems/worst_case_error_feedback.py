@@ -11,6 +11,7 @@ In units L + mu = 2 with k = (L - mu)/(L + mu) the step is eta = (1 - q)/(1 + q)
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -52,12 +53,15 @@ def lyapunov(step: Any) -> Any:
     )
 
 
-def adversary_run(q: float, smooth: float, strong: float, steps: int = 40) -> dict[str, Any]:
-    """Values for every variable on f = L/2 x^2, against a compressor that errs by the full q to the bad side."""
+def adversary_run(q: Any, smooth: Any, strong: Any, steps: int = 40) -> dict[str, Any]:
+    """Values for every variable on f = L/2 x^2, against a compressor that errs by the full q to the bad side.
+
+    Exact if the numbers given are fractions.
+    """
     step = 2 / (smooth + strong) * (1 - q) / (1 + q)
     tau = float(np.sqrt(bound(THEOREM, contraction=q, smoothness=smooth, strong_convexity=strong)))
-    x, e, u, c = np.zeros((4, steps + 1))
-    e[0] = (1 - step * smooth + tau) / (step * smooth)
+    x, e, u, c = np.zeros((4, steps + 1), dtype=np.result_type(np.asarray(step)))
+    e[0] = (1 - step * smooth + type(step)(tau)) / (step * smooth)
     x[0] = 1 + e[0]
     for r in range(steps):
         u[r + 1] = e[r] + step * smooth * x[r]
@@ -180,7 +184,7 @@ THEOREM = Theorem(
     ),
     example=lambda: Example(
         "f = L/2 x^2 against the adversary, q = 0.6, L = 1, mu = 0.1", attained_rate(0.6, 1.0, 0.1),
-        adversary_run(0.6, 1.0, 0.1),
+        adversary_run(Fraction(3, 5), Fraction(1), Fraction(1, 10)),
     ),
     numeric_checks={
         "PEPit's semidefinite program returns the rate in three cases": agrees_with_pepit,

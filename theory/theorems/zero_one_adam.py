@@ -6,6 +6,7 @@ one bit. Source of the algorithm: Lu et al. 2022 (2202.06009); the virtual itera
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from theory.notation import (
     t,
     virtual_iterate,
 )
+from theory.rationals import fractions
 from theory.theorem import Hypothesis, Theorem
 from theory.theorems.conservation import (
     GRADS,
@@ -95,10 +97,9 @@ def _round() -> dict[str, Any]:
     decoded_D, run = exchanged(added[-1])
     run |= {"accumulated": added, "local_momentum": local, "local_grads": grads, "decoded": [decoded_D, decoded_D]}
     run |= {"beta1": 0.5, "lr": 0.125, "interval": 3, "preconditioner": SCALES}
-    run |= {"momentum": [MOMENTUM, decoded_D / (0.125 * 3.0)]}
-    old, errors = 0.5 + 0.25 + 0.125, total_errors(run)
-    pairs = zip(run["momentum"], errors, strict=True)
-    updates = [SCALES * 3.0 / (3.0 - old) * (e + 0.125 * old * m) for m, e in pairs]
+    run |= {"momentum": [MOMENTUM, fractions(decoded_D) / Fraction(3, 8)]}
+    old, pairs = Fraction(7, 8), zip(run["momentum"], total_errors(run), strict=True)
+    updates = [fractions(SCALES) * 3 / (3 - old) * (fractions(e) + old / 8 * fractions(m)) for m, e in pairs]
     return with_parameters(run, "decoded", SCALES, updates)
 
 
