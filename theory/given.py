@@ -5,7 +5,8 @@ So two hypotheses can't see two values of one thing, whatever the objects are th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import reprlib
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,23 @@ import sympy as sp
 from theory import orders
 
 KINDS = (bool, int, float, Fraction)
-NEEDED = "give whole numbers, floats, Fraction or numbers of SymPy, arrays or nested lists of them, or a function"
+NEEDED = "give an int, float, Fraction, number of SymPy, array or list of these, or a function"
+
+
+def fixed_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """All that an example gives, each value :func:`fixed`.
+
+    Raises:
+        ValueError: one is of another kind; the message names it.
+    """
+    found: dict[str, Any] = {}
+    for name, value in inputs.items():
+        try:
+            found[name] = fixed(value)
+        except ValueError as reason:
+            shown = " ".join(reprlib.repr(value).split())
+            raise ValueError(f"{name} = {shown}: {reason}") from None
+    return found
 
 
 def fixed(value: Any) -> Any:
@@ -37,7 +54,7 @@ def fixed(value: Any) -> Any:
         return sp.Rational(value) if isinstance(value, sp.Float) else value
     if callable(value):
         return _asked_once(value)
-    raise ValueError(f"a value of type {kind.__name__} is in it: {NEEDED}")
+    raise ValueError(f"a value of type {kind.__name__} is no real number: {NEEDED}")
 
 
 def _array(values: np.ndarray) -> np.ndarray:

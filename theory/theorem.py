@@ -30,7 +30,7 @@ from sympy.core.relational import Relational
 from onebit_files import error_line
 from theory import kinds
 from theory.formula import Expression, Formula, free_symbols
-from theory.given import fixed
+from theory.given import fixed_inputs
 from theory.notation import NOTATION, Row, implied_domain
 
 ID_PATTERN = re.compile(r"T(\d+)([a-z]?)")
@@ -223,7 +223,7 @@ def _narrowed(row: Row, domain: sp.Interval | None) -> Row:
 
 
 def run_example(theorem: Theorem) -> Example | None:
-    """The example, run now, with inputs that are :func:`~theory.given.fixed`; None if there is none.
+    """The example, run now, with inputs that are fixed (:func:`~theory.given.fixed_inputs`); None if there is none.
 
     Raises:
         ValueError: it ends with an error, or gives something else.
@@ -234,7 +234,7 @@ def run_example(theorem: Theorem) -> Example | None:
         raise ValueError(f"example() ends with {error_line(error)}") from error
     if reason := next(kinds.wrong(example, Example | None, "example()"), ""):
         raise ValueError(reason)
-    return replace(example, inputs={name: fixed(value) for name, value in example.inputs.items()}) if example else None
+    return replace(example, inputs=fixed_inputs(example.inputs)) if example else None
 
 
 def run_checks(theorem: Theorem) -> tuple[tuple[str, ...], tuple[str, ...]]:

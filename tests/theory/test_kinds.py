@@ -85,10 +85,10 @@ WRONG = [
     ({"example": lambda: None}, "it has hypotheses, and no example"),
     ({"example": lambda: Example("ones", 2.0, None)}, "`example().inputs` must be a mapping"),
     (example(attained=None), "`example().attained` must be a number, not None"),
-    (example(x=None), "the example can't be evaluated: T99 needs x (a number)"),
+    (example(x=None), "the example can't be evaluated: x = None: a value of type NoneType is no real number"),
     (example(x=[1.0]), "x is one number (a number), not 1 of them"),
-    (example(u=None), "u = None is no array of numbers: give nested lists, or a function"),
-    (example(u=[None]), "u = [None] is no array of numbers"),
+    (example(u=None), "u = None: a value of type NoneType is no real number: give"),
+    (example(u=[None]), "u = [None]: a value of type NoneType is no real number"),
     (example(u=1.0), "u = 1.0 is no array of numbers"),
     (
         {"example": lambda: 1 / 0},

@@ -214,7 +214,7 @@ def test_an_example_is_one_thing_for_all_hypotheses():
 @pytest.mark.parametrize("value", [np.longdouble(1), Decimal(1), None, "1", Ratio(1.0), [1.0, None], 1j, object])
 def test_what_is_no_plain_number_is_refused_in_a_sentence(value):
     (said,) = given(le(x, x), x=value)
-    assert any(part in said for part in ("a value of type", "no real number", "no function"))
+    assert any(part in said for part in ("no real number", "no function"))
 
 
 @pytest.mark.parametrize("number", [sp.GoldenRatio, sp.cos(1)])
