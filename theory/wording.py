@@ -84,6 +84,7 @@ ROMAN = re.compile(
 NAME = re.compile(r"\b[a-z]{2,}(?:_[a-z]{2,})+\b")
 """A word that can only be a hypothesis, or the code name of a symbol."""
 OPERATORS = ("/", "*", "^", "-", "+")
+NO_HEADING = re.compile(r"[<>|`#\\]|[^\S ]")
 LARGEST_DENOMINATOR = 100
 """From here on a fraction is written as a decimal number in a sentence."""
 WITHOUT_VALUE = (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I, sp.E)
@@ -102,6 +103,8 @@ def faults(theorem: Theorem) -> Iterator[str]:
     known |= {abs(sp.sympify(value)) for quoted in numbers.values() for value in quoted.at.values()}
     if place := PLACE.search(theorem.title):
         yield f"title: a number has no place there: {place[0]}"
+    if mark := NO_HEADING.search(theorem.title):
+        yield f"title: {mark[0]!r} has no place in a heading, which is one line of plain words"
     if odd := set(PLACE.findall(" ".join(texts(theorem).values()))) ^ set(theorem.numbers):
         yield f"the sentences and `numbers` don't name the same: {', '.join(sorted(odd))}"
     names = {item.name for item in theorem.hypotheses} | {row.code for row in (*NOTATION, *theorem.where)}

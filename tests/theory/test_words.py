@@ -201,6 +201,13 @@ def test_a_number_in_a_sentence_is_computed_from_the_statement(place, sentence, 
     assert found == () if not says else any(says in fault for fault in found), found
 
 
+@pytest.mark.parametrize("mark", ["\n", "|", "<", "`", "#", "\\", "\t", "\u2028"])
+def test_a_title_is_one_line_of_plain_words(mark):
+    assert any(
+        f"title: {mark!r} has no place" in fault for fault in faults(replace(SAYS, title=f"an upper{mark}bound"))
+    )
+
+
 def test_no_numeral_is_taken_for_several_that_run_together():
     assert [word for word in wording.LETTERS if wording.RUN_TOGETHER.search(word)] == []
 
