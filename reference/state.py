@@ -157,7 +157,8 @@ def resize(state: State, n_workers: int) -> State:
         return state
 
     def means(rows_ND: Array) -> Array:
-        mean_D = rows_ND.sum(axis=0) / state.n_workers
+        wide = np.result_type(rows_ND.dtype, np.float64)  # in float32 the sum of two large momenta may overflow
+        mean_D = (rows_ND.sum(axis=0, dtype=wide) / state.n_workers).astype(rows_ND.dtype)
         return np.tile(mean_D, (n_workers, *[1] * mean_D.ndim))
 
     slots = {name: means(array) if per_worker(name) else array for name, array in state.slots.items()}

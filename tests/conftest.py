@@ -6,6 +6,12 @@ import os
 from collections import Counter
 
 import pytest
+from joblib import cpu_count
+
+
+def pytest_xdist_auto_num_workers():
+    """Three processes for two cores: a quarter of the time tests wait for processes of their own."""
+    return max(1, cpu_count() * 3 // 2)
 
 
 @pytest.hookimpl(tryfirst=True)

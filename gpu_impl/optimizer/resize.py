@@ -63,12 +63,12 @@ def merged_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**shared, "means": means, "server": server, "ignored": ignored}
 
 
-def mean_of(errors: Sequence[Tensor]) -> Tensor:
-    """Their mean, summed in order in float32."""
-    total = torch.zeros_like(errors[0])
-    for error in errors:
-        total += error
-    return total / torch.full((), float(len(errors)), dtype=torch.float32, device=total.device)  # () keeps any shape
+def mean_of(parts: Sequence[Tensor]) -> Tensor:
+    """Their mean, summed in order in float64: in float32 the sum of two large momenta may overflow."""
+    total = torch.zeros_like(parts[0], dtype=torch.float64)
+    for part in parts:
+        total += part
+    return (total / len(parts)).to(parts[0].dtype)
 
 
 def state_for(merged: Mapping[str, Any], rank: int) -> dict[str, Any]:

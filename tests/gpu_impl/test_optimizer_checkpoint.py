@@ -14,6 +14,7 @@ from optimizer_support import flat, full_state, model, new, pool, total_error, t
 from torch import distributed as dist
 
 from gpu_impl import load_checkpoint, resize_state_dicts, save_checkpoint
+from gpu_impl.optimizer.state import WORKER
 from theory import rounding
 
 HYPER = {"bucket_elements": 60, "weight_decay": 0.01}
@@ -140,6 +141,18 @@ def test_resized_twice_without_a_step():
         now = total_error([parts[k] for _, _, parts in resumed])
         size = np.abs(np.stack([part[k]["worker_error"] for part in before])).mean(axis=0)
         assert (np.abs(now - old) <= 2 * rounding.gamma(5, "float32") * size + 1e-12 * np.abs(old)).all()
+
+
+def test_a_mean_does_not_overflow_where_its_sum_would():
+    files, _ = zip(*pool(2).call(save_file, 9, HYPER), strict=True)
+    states = [torch.load(io.BytesIO(data), weights_only=True)["optimizer"] for data in files]
+    for rank, own in enumerate(states):
+        for state in own["state"].values():
+            state[f"{WORKER}{rank}"].fill_(2e38)
+    (alone,) = resize_state_dicts(states, 1)
+    errors = [state[f"{WORKER}0"] for state in alone["state"].values()]
+    assert errors
+    assert all(bool((error == torch.tensor(2e38)).all()) for error in errors)
 
 
 def fingerprint(optimizer):

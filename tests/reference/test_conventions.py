@@ -300,6 +300,8 @@ def test_c11_resize_by_hand():
     assert same(resized.worker_errors, np.full((3, 4), 2, F32))
     assert same(resized.server_error, state.server_error)
     assert same(resized.total_error, state.total_error)
+    large = np.full((2, 4), 2e38, F32)  # their sum is not a float32
+    assert same(resize(replace(state, worker_errors=large), 1).worker_errors, large[:1])
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 3, 8])
