@@ -33,6 +33,7 @@ class Nodes(Collectives):
     def __init__(self, process_group: dist.ProcessGroup | None, node_group: dist.ProcessGroup) -> None:
         super().__init__(process_group)
         self._inside = Collectives(node_group)
+        self._is_checked = False
 
     @property
     def inside(self) -> Collectives:
@@ -81,7 +82,8 @@ class Nodes(Collectives):
         rows.copy_(parts.transpose(0, 1).reshape(rows.shape[0], -1)[:, : rows.shape[1]])
 
     def table(self, values: Tensor) -> Tensor:
-        """Every worker's ``values`` (k,), as (N, k), node by node."""
+        """Every worker's ``values`` (k,), as (N, k), node by node; errors as in :meth:`objects`."""
+        self._check()
         of_node = self.inside.table(values).view(-1)
         gathered = of_node.new_empty(self.size, of_node.shape[0])
         super().all_gather(gathered, of_node).wait()
@@ -93,15 +95,24 @@ class Nodes(Collectives):
         Raises:
             ValueError: the groups are not those of nodes.
         """
-        of_node = self.inside.objects((self.rank, self.inside.rank, value))
-        table = [one for node in super().objects(of_node) for one in node]
-        places = [(node, place) for node in range(self.size) for place in range(self.inside.size)]
-        if [(node, place) for node, place, _ in table] != places:
+        self._check()
+        return [one for node in super().objects(self.inside.objects(value)) for one in node]
+
+    def _check(self) -> None:
+        """Before anything else is sent, once: a worker is wherever it is said to be, on all workers or none."""
+        if self._is_checked:
+            return
+        peers = super().objects((self.inside.rank, self.inside.size))
+        neighbours = self.inside.objects((self.rank, self.size))
+        is_wrong = len(set(peers)) > 1 or len(set(neighbours)) > 1
+        for _ in range(2):  # so that those hear of it too whose own groups fit
+            is_wrong = any(super().objects(any(self.inside.objects(is_wrong))))
+        if is_wrong:
             raise ValueError(
                 "process_group must be the workers that have the same place in all nodes, and node_group those of a "
                 'node: mesh["between"].get_group() and mesh["inside"].get_group() of a two-dimensional mesh'
             )
-        return [one for _, _, one in table]
+        self._is_checked = True
 
 
 class _Then(Pending):

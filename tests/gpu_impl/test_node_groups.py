@@ -308,6 +308,19 @@ def test_a_gradient_that_some_workers_lack_counts_as_0(who):
     assert results[0][1] is (len(who) == 4)
 
 
+NO_NODES = {
+    "crossed": ([[0, 1], [2, 3]], [[0, 3], [1, 2]]),
+    "uneven": ([[0, 1, 2], [3]], [[0, 3], [1], [2]]),
+}
+"""Groups that a program may make by hand: those of the nodes, and those between them."""
+
+
+def group_among(partition):
+    """Of these groups the one in which this worker is."""
+    made = [(dist.new_group(ranks), ranks) for ranks in partition]
+    return next(group for group, ranks in made if dist.get_rank() in ranks)
+
+
 def refused(what):
     params = list(model())
     between_inside = groups(2, 2)
@@ -329,6 +342,9 @@ def refused(what):
             train(
                 params, OneBitAdam(params, lr=0.1 + 0.1 * (dist.get_rank() == 1), freeze_step=5, **between_inside), [1]
             )
+        elif what in NO_NODES:
+            node, between = map(group_among, NO_NODES[what])
+            train(params, OneBitAdam(params, freeze_step=5, process_group=between, node_group=node), [1])
         else:
             node = between_inside["node_group"]
             train(params, OneBitAdam(params, freeze_step=5, process_group=node, node_group=node), [1])
@@ -345,6 +361,8 @@ def refused(what):
     ("join", "can't be used with node_group"),
     ("lr", "rank 0 has 0.1, rank 1 has 0.2"),
     ("one group twice", "the same place in all nodes"),
+    ("crossed", "the same place in all nodes"),
+    ("uneven", "the same place in all nodes"),
 ])  # fmt: skip
 def test_refusals(what, message):
     """On all workers alike, in one sentence; also two workers of one node that differ."""
