@@ -103,7 +103,7 @@ class OneBitOptimizer(Optimizer, Joinable):
             raise
         self.param_groups[-1].setdefault("onebit", {})
         self.run.groups = self.param_groups
-        self._agreed = False
+        self._look_again()
 
     # --- before a step ---
 
@@ -195,7 +195,7 @@ class OneBitOptimizer(Optimizer, Joinable):
     def state(self) -> MutableMapping[Tensor, ParamState]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The state by parameter, read from the buckets when it is asked for; ``state.py`` says what is in it."""
         self.run.see(self.param_groups)
-        return ParamStates(self.run)
+        return ParamStates(self.run, self._look_again)
 
     @state.setter
     def state(self, value: defaultdict[Tensor, Any]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -259,6 +259,10 @@ class OneBitOptimizer(Optimizer, Joinable):
         for group, saved in zip(self.param_groups, groups, strict=True):
             kept = {name: value for name, value in saved.items() if name not in ("params", "param_names")}
             group.update(copy.deepcopy(kept))
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """The next step compares the workers, as the first one does."""
         self._agreed = False
 
     def __getstate__(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 
 from torch import Tensor
 
@@ -12,10 +12,15 @@ from gpu_impl.optimizer.state_fits import check
 
 
 class ParamStates(MutableMapping[Tensor, ParamState]):
-    """The state of each parameter that has joined or will, by parameter, as copies; to change one, assign it."""
+    """The state of each parameter that has joined or will, by parameter, as copies; to change one, assign it.
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    Args:
+        run: whose state it is.
+        changed: called when one was assigned.
+    """
+
+    def __init__(self, run: Run, changed: Callable[[], None]) -> None:
+        self._run, self._changed = run, changed
         self._states: dict[int, ParamState] | None = None
 
     def _packed(self) -> dict[int, ParamState]:
@@ -36,6 +41,7 @@ class ParamStates(MutableMapping[Tensor, ParamState]):
         check(self._run, groups, states)
         unpack(self._run, groups, states)
         self._states = None
+        self._changed()
 
     def __delitem__(self, param: Tensor) -> None:
         raise TypeError("the state of a parameter can't be deleted: make a new optimizer")

@@ -100,3 +100,22 @@ def test_a_model_that_only_one_worker_gives(tmp_path):
     expected = tuple(("WorkersDisagreeError", sentence) for sentence in sentences)
     assert pool(2).call(with_a_model_on_rank_0, tmp_path) == [expected, expected]
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def assign(everywhere, at):
+    """A state of ones assigned to the first parameter before a step, by the last rank or by all."""
+    params = model()
+    optimizer = new(params, freeze_step=2)
+    train(params, optimizer, range(1, at))
+    if everywhere or dist.get_rank() == dist.get_world_size() - 1:
+        state = optimizer.state[params[0]]
+        optimizer.state[params[0]] = {**state, "exp_avg": state["exp_avg"] + 1}
+    return error_of(lambda: train(params, optimizer, [at]))
+
+
+@pytest.mark.parametrize("at", [2, 5])
+def test_a_state_that_one_worker_assigns(at):
+    for kind, sentence in pool(2).call(assign, False, at):
+        assert kind == "WorkersDisagreeError"
+        assert "the workers must agree on variance and momentum" in sentence
+    assert pool(2).call(assign, True, at) == [("", "")] * 2

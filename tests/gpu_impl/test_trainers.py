@@ -44,6 +44,19 @@ def test_a_killed_run_resumes_to_the_same_bits(name, run):
     assert (status, resumed) == (0, straight), said
 
 
+@pytest.mark.parametrize("kill_at", [-9, 6])
+def test_the_only_checkpoint_of_hugging_face_is_whole(kill_at, run):
+    """Killed where the Trainer has deleted the older ones, before callbacks are told; after a save they asked for."""
+    if find_spec("transformers") is None:
+        pytest.skip("transformers is not installed")
+    status, straight, said = run("hugging_face", "straight")
+    assert (status, len(straight)) == (0, 1), said
+    status, nothing, _ = run("hugging_face", "killed", kill_at=kill_at)
+    assert (status, nothing) == (1, [])
+    status, resumed, said = run("hugging_face", "killed")
+    assert (status, resumed) == (0, straight), said
+
+
 @pytest.mark.parametrize("kind", [HookedOneBitAdam, torch.optim.AdamW])
 def test_what_a_trainer_can_not_use_is_refused_by_its_name(kind):
     """The hook's was taken, left without its exchange, and told in its first step to call backward() first."""

@@ -25,9 +25,9 @@ HYPER = {"lr": 1e-2, "freeze_step": FREEZE_STEP, "weight_decay": 0.01, "max_grad
 FOLDER, KILL_AT = Path(sys.argv[2]), int(sys.argv[3])
 
 
-def die(step):
-    """Rank 1 ends at this step, if it was asked to."""
-    if step == KILL_AT and int(os.environ["RANK"]) == 1:
+def die(step, rank=1):
+    """A rank ends at this step, if it was asked to; rank 0 in the save of a step whose negative number was given."""
+    if step == KILL_AT and int(os.environ["RANK"]) == rank:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -82,17 +82,29 @@ def hugging_face():
         def on_step_end(self, args, state, control, **kwargs):
             die(state.global_step)
 
+        def on_save(self, args, state, control, **kwargs):
+            die(-state.global_step, rank=0)
+
+    class Asker(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            control.should_save |= state.global_step == 5
+
     model = Tiny(PretrainedConfig())
     optimizer = OneBitAdam(model.parameters(), **HYPER)
     arguments = TrainingArguments(
-        str(FOLDER), max_steps=STEPS, save_steps=EVERY, per_device_train_batch_size=4, max_grad_norm=0, use_cpu=True,
+        str(FOLDER), max_steps=STEPS, save_steps=EVERY, save_total_limit=1, per_device_train_batch_size=4,
+        max_grad_norm=0, use_cpu=True,
         report_to=[], disable_tqdm=True, logging_strategy="no", seed=1, lr_scheduler_type="constant",
         ddp_find_unused_parameters=False, dataloader_pin_memory=False,
     )  # fmt: skip
     x, y = data()
     rows = [{"x": a, "labels": b} for a, b in zip(x, y, strict=True)]
     trainer = Trainer(
-        model, arguments, train_dataset=rows, optimizers=(optimizer, None), callbacks=[OneBitAdamCallback(), Killer()]
+        model,
+        arguments,
+        train_dataset=rows,
+        optimizers=(optimizer, None),
+        callbacks=[Killer(), OneBitAdamCallback(), Asker()],
     )
     trainer.train(resume_from_checkpoint=get_last_checkpoint(str(FOLDER)) if FOLDER.exists() else None)
     finish(model, optimizer)
