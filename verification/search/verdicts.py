@@ -94,8 +94,8 @@ class Result:
 
 
 def level_text(value: Any) -> str:
-    """A level of a feature; a range from and to."""
-    if isinstance(value, tuple):
+    """A level of a feature; a range from and to, or what a class declares: a tuple of sizes, say."""
+    if isinstance(value, tuple) and len(value) == 2:
         return f"{value[0]}" if value[0] == value[1] else f"{value[0]}-{value[1]}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
