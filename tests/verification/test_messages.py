@@ -30,7 +30,7 @@ from verification.search.program import programs
 from verification.search.runs import check, findings
 from verification.search.search import search
 from verification.search.simplify import simplest
-from verification.search.verdicts import Coverage
+from verification.search.verdicts import Coverage, level_text
 
 ROOT = Path(__file__).parents[2]
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "verification.md"
@@ -290,3 +290,10 @@ def test_the_optimizer_of_the_page_holds_and_a_bug_in_it_is_found(tmp_path, monk
         found = {one.clause: one.message for case in cases for one in check(driver, case, set())}
         assert ("conservation" in found) is bool(change), found
         assert bool(found) is bool(change), found
+
+
+def test_a_level_is_printed_whatever_a_class_declares():
+    """Declared layers () ended the report of a whole search with an IndexError."""
+    assert [level_text(level) for level in ((3, 3), (3, 8), (), (8,), (1, 2, 3), 1e-3, "l1")] == [
+        "3", "3-8", "()", "(8,)", "(1, 2, 3)", "0.001", "l1",
+    ]  # fmt: skip
