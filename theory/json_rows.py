@@ -73,10 +73,19 @@ def as_json(value: Any) -> Any:
     if isinstance(value, (float, np.floating)) and not np.isfinite(value):
         return plain(value)
     if isinstance(value, (int, float, sp.Number, np.generic, Fraction)):
-        exact = Fraction(str(value))
+        exact = _exact(value)
         if beyond_float64(exact):
             return plain(exact)
         return int(exact) if exact.denominator == 1 else float(exact)
     if isinstance(value, (list, tuple, np.ndarray)):
         return [as_json(item) for item in value]
     return repr(value)
+
+
+def _exact(value: Any) -> Fraction:
+    """What a number is: a float the one that it prints as, the others themselves, of however many digits."""
+    if isinstance(value, np.integer):
+        return Fraction(int(value))
+    if isinstance(value, (int, Fraction)):
+        return Fraction(value)
+    return Fraction(int(value.p), int(value.q)) if isinstance(value, sp.Rational) else Fraction(str(value))

@@ -134,6 +134,7 @@ def test_a_number_is_one_in_json_as_far_as_float64_reaches():
     given = {"1": 1, "0.1": 0.1, "1e308": 10**308, "1e309": "1e+309", "1e-307": 1e-307, "1e-309": "1e-309", "0": 0}
     assert {text: as_json(Fraction(text)) for text in given} == given
     assert as_json([Fraction(1, 3), 10**400, np.float64(2), sp.Rational(1, 7)]) == [1 / 3, "1e+400", 2, 1 / 7]
+    assert as_json(Fraction(10**9000, 3 * 10**9000 + 1)) == 1 / 3  # Python writes no more than 4300 digits
     assert as_json([float("nan"), np.float32("inf")]) == ["nan", "inf"]  # which JSON has not
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import replace
 from decimal import Decimal
@@ -13,9 +14,10 @@ import pytest
 import sympy as sp
 
 from tests.theory.theory_support import SQUARE, theorem, u, x, y, z
-from theory import limit, verdict
+from theory import evaluate, limit, verdict
 from theory.chain import faults
 from theory.formula import ForAll, Implies, array, eq, le, lt, ne, total
+from theory.json_rows import input_as_dict
 from theory.notation import N, Row, beta1, k, t
 from theory.registry import all_theorems
 from theory.theorem import Example, Hypothesis, Line, Theorem, Use, run_example
@@ -328,3 +330,10 @@ def test_a_hypothesis_about_all_numbers_is_used_and_not_met():
 def test_words_name_the_start(name):
     (found,) = (item for item in all_theorems() if item.id == name)
     assert "start" in found.words
+
+
+def test_json_has_the_inputs_of_every_theorem():
+    """The exact example of T4e has numbers of more digits than Python writes."""
+    for one in all_theorems():
+        rows = [input_as_dict(item) for item in evaluate.inputs(one)]
+        assert json.loads(json.dumps(rows)) == rows, one.id
