@@ -15,7 +15,7 @@ from sympy.core.relational import Relational
 
 from onebit_files import error_line
 from theory import form, kinds
-from theory.definedness import is_nonnegative, is_zero, parametrised, positive, undefined
+from theory.definedness import is_nonnegative, is_zero, on_domains, positive, undefined
 from theory.form import unknown_parts
 from theory.formula import ForAll, Formula, Implies, bound_variables, free_names, free_symbols, relations, sign_of
 from theory.notation import code_of
@@ -110,7 +110,7 @@ def _within(value: sp.Expr, interval: sp.Interval, name: str, theorem: Theorem) 
     for gap, is_open in ((value - interval.start, interval.left_open), (interval.end - value, interval.right_open)):
         if gap.is_infinite:
             continue
-        inside = sp.factor(parametrised(sp.sympify(gap), theorem)).is_positive is True
+        inside = all(sp.factor(e).is_positive is True for e in on_domains(sp.sympify(gap), theorem))
         if not inside and (is_open or not is_nonnegative(gap, theorem)):
             raise ValueError(f"{value} is not known to lie in {interval}, which {name} needs")
 
@@ -138,6 +138,7 @@ class _Chain:
         if self.malformed or not self.lines:
             yield from self.malformed or ["the proof is empty"]
             return
+        yield from self._idle_instance()
         before, relations_used = cast(sp.Expr, conclusion.lhs), set[str]()
         for number, line in enumerate(self.lines, 1):
             for fault in self._line(before, line):
@@ -161,6 +162,11 @@ class _Chain:
                 yield f"no line uses the hypothesis {name!r}"
         for name in sorted(set(self.theorem.needs) - self.given.keys()):
             yield f"no line uses {name}, which it needs"
+
+    def _idle_instance(self) -> Iterator[str]:
+        conclusion = self.theorem.conclusion
+        if self.theorem.instance and self._at_instance(conclusion.lhs) == self._at_instance(conclusion.rhs):
+            yield "at the instance both sides of the conclusion are the same: it says nothing"
 
     def _defines(self, name: str) -> bool:
         """Whether a hypothesis with < or != is what keeps a divisor from 0, or a number positive."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from rich.table import Table
 
 from onebit_files import counted, writable_file, write_atomically
 from theory.arithmetic import Rounded, plain
-from theory.evaluate import check_scalars, exact_bound, inputs
+from theory.evaluate import Input, axes_of, check_axes, check_scalars, exact_bound, inputs, sample_of
 from theory.form import shape
 from theory.notation import ALIASES
 from theory.theorem import Rank, Theorem, by_id
@@ -44,7 +45,8 @@ class NotChecked(Exception):  # noqa: N818  (it reports an absence, not an error
 
 
 def parse_assignments(texts: Iterable[str], names: Mapping[str, str] = ALIASES) -> dict[str, Any]:
-    """``["N=64", "T=1e5"]`` -> ``{"n_workers": 64, "n_steps": 100000}``; ``g=1,2`` gives a list.
+    """``["N=64", "T=1e5"]`` -> ``{"n_workers": 64, "n_steps": 100000}``; ``g=1,2`` and
+    ``g=[[1,2],[3,4]]`` give lists.
 
     ``names``: what may be typed -> code name (:func:`typed_names`); any other name is taken for a code name.
 
@@ -59,9 +61,25 @@ def parse_assignments(texts: Iterable[str], names: Mapping[str, str] = ALIASES) 
         code = names.get(name, name)
         if code in values:
             raise ValueError(f"--set gives {code} twice")
+        if number.lstrip().startswith("["):
+            values[code] = _nested(name, number)
+            continue
         numbers = [_exact(name, part) for part in number.split(",")]
         values[code] = numbers if "," in number else numbers[0]
     return values
+
+
+def _nested(name: str, text: str) -> list[Any]:
+    """An array of several axes as it was typed: nested lists, whose numbers are read by :func:`_exact`."""
+    exact = partial(_exact, name)
+    try:
+        found = json.loads(text, parse_int=exact, parse_float=exact, parse_constant=exact)
+        axes_of(found)
+    except (json.JSONDecodeError, RecursionError):
+        raise ValueError(f"--set {name}: {text!r:.60} is no list of lists: write it like [[1,2],[0.5,1e-3]]") from None
+    except ValueError as reason:
+        raise ValueError(f"--set {name.removeprefix('--set ')}: {reason}") from None
+    return found
 
 
 def _exact(name: str, text: str) -> int | Fraction:
@@ -121,16 +139,14 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
             continue  # nothing was said about this one
         try:
             check_scalars(theorem, own)
+            check_axes(theorem, own)
             exact = {name: _as_typed(number) for name, number in own.items() if number is not None}
             results[theorem.id] = exact_bound(theorem, **exact), own
         except ArithmeticError as reason:
             refused[theorem.id] = f"{theorem.id} has no value at these numbers: {reason}"
         except IndexError:
-            arrays = [item.row.code for item in needed[theorem.id] if not isinstance(item.row.symbol, sp.Symbol)]
-            refused[theorem.id] = (
-                f"{theorem.id} needs longer arrays for these numbers: the defaults of {' and '.join(arrays)} are those "
-                f"of a small example; give {arrays[0]}=1,2,3 and so on, or smaller numbers"
-            )
+            more = _more(needed[theorem.id], values)
+            refused[theorem.id] = f"{theorem.id} needs longer arrays for these numbers: {more}"
         except ValueError as reason:
             refused[theorem.id] = str(reason)
     if not results:
@@ -138,6 +154,19 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
     for reason in refused.values():
         typer.echo(f"onebit prove: not evaluated: {reason}", err=True)
     return results
+
+
+def _more(items: Iterable[Input], values: Mapping[str, Any]) -> str:
+    """What to do where an array does not reach so far."""
+    arrays = [item for item in items if not isinstance(item.row.symbol, sp.Symbol)]
+    left = [item for item in arrays if item.row.code not in values]
+    if not left:
+        return f"give more of {' and '.join(item.row.code for item in arrays)}, or smaller numbers"
+    first = left[0]
+    return (
+        f"the defaults of {' and '.join(item.row.code for item in left)} are those of a small example; give "
+        f"{first.row.code}={sample_of(axes_of(first.default) or 1)} and so on, or smaller numbers"
+    )
 
 
 def input_text(value: Any) -> str:

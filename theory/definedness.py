@@ -9,6 +9,7 @@ powers and the logarithms of every statement (:func:`undefined_powers`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import product
 from typing import Any, cast
 
 import sympy as sp
@@ -50,7 +51,7 @@ def parametrised(expression: sp.Expr, theorem: Theorem) -> sp.Expr:
 
     (a, b) becomes (a + b o)/(1 + o) with o > 0, [a, b) the same with o >= 0, and (a, oo) becomes a + o. Every value of
     the domain is reached and no other, so what is non-negative in o is non-negative on the domain. A domain that is
-    closed at both ends has no such form: there the sign of the symbol is all that is known. No theorem has o.
+    closed at both ends is reached without its upper end, which :func:`on_domains` looks at as well. No theorem has o.
     """
     swaps = {}
     for symbol in expression.atoms(sp.Symbol):
@@ -62,26 +63,38 @@ def parametrised(expression: sp.Expr, theorem: Theorem) -> sp.Expr:
         if high is sp.oo:
             odds = sp.Dummy(**{"nonnegative" if closed else "positive": True})
             swaps[symbol] = low + odds
-        elif interval.right_open:
+        elif interval.right_open or closed:
             odds = sp.Dummy(**{"nonnegative" if closed else "positive": True})
             swaps[symbol] = (low + high * odds) / (1 + odds)
-        elif not closed:
+        else:
             odds = sp.Dummy(nonnegative=True)
             swaps[symbol] = (high + low * odds) / (1 + odds)
     return cast(sp.Expr, expression.xreplace(swaps))
 
 
+def on_domains(expression: sp.Expr, theorem: Theorem) -> Iterator[sp.Expr]:
+    """``expression`` on all of its domains: :func:`parametrised`, and at each upper end that this leaves out."""
+    ends = []
+    for symbol in sorted(expression.free_symbols, key=str):
+        interval = theorem.domain(symbol) if isinstance(symbol, sp.Symbol) and not symbol.is_integer else None
+        if interval and interval.is_closed and interval.start.is_finite and interval.end.is_finite:
+            ends.append((symbol, interval.end))
+    for at_end in product((False, True), repeat=len(ends)):
+        there = expression.subs([end for end, is_there in zip(ends, at_end, strict=True) if is_there])
+        yield parametrised(cast(sp.Expr, there), theorem)
+
+
 def is_nonnegative(expression: Any, theorem: Theorem) -> bool:
     """True only if the domains make ``expression`` >= 0 (unknown counts as False)."""
-    e = parametrised(sp.sympify(expression), theorem)
-    return any(form(e).is_nonnegative is True for form in FORMS)
+    everywhere = on_domains(sp.sympify(expression), theorem)
+    return all(any(form(e).is_nonnegative is True for form in FORMS) for e in everywhere)
 
 
 def positive(expression: sp.Expr, theorem: Theorem) -> bool:
     """True only if the domains or a strict hypothesis make an expression positive."""
     if expression in _strict_gaps(theorem):  # as it stands, which SymPy need not work out
         return True
-    if any(form(parametrised(expression, theorem)).is_positive is True for form in FORMS[:3]):
+    if all(any(form(e).is_positive is True for form in FORMS[:3]) for e in on_domains(expression, theorem)):
         return True
     return _assumed_positive(expression, theorem)
 

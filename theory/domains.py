@@ -34,7 +34,8 @@ def check_domain(row: Row, value: Any) -> None:
         raise ValueError(f"{row.code} = {value!r:.60} is no real number, nor an array of them")
     if not isinstance(row.symbol, sp.Symbol):
         if not np.ndim(numbers) or np.isnan(numbers).any():
-            raise ValueError(f"{row.code} = {value!r:.60} is no array of numbers: give nested lists, or a function")
+            told = "give 1,2,3 or [[1,2],[3,4]], nested lists, or a function"
+            raise ValueError(f"{row.code} = {value!r:.60} is no array of numbers: {told}")
         return
     if not exact and not np.isfinite(numbers).all():
         raise ValueError(f"{row.code} = {_named(value)} is not a finite number")

@@ -260,8 +260,41 @@ def check_scalars(theorem: Theorem, values: Mapping[str, Any]) -> None:
     """Refuse, with a ValueError that names the symbol, several numbers where one is asked for."""
     for row in theorem.variables:
         value: Any = values.get(row.code)
-        if isinstance(row.symbol, sp.Symbol) and np.ndim(value) > 0:
-            raise ValueError(f"{row.code} is one number ({row.meaning}), not {np.size(value)} of them")
+        if isinstance(row.symbol, sp.Symbol) and axes_of(value) > 0:
+            raise ValueError(f"{row.code} is one number ({row.meaning}), not {len(value)} of them")
+
+
+def check_axes(theorem: Theorem, values: Mapping[str, Any]) -> None:
+    """Refuse, with a ValueError that names it, an array whose axes are not those of its default."""
+    for item in inputs(theorem):
+        row, expected = item.row, axes_of(item.default)
+        if expected and (given := axes_of(values.get(row.code))) != expected:
+            raise ValueError(
+                f"{row.code} ({row.meaning}) has {expected} {'axis' if expected == 1 else 'axes'}, not {given}: write "
+                f"it like {row.code}={sample_of(expected)}"
+            )
+
+
+def axes_of(value: Any) -> int:
+    """Axes of an array or of nested lists; 0 for a number or a function.
+
+    Raises:
+        ValueError: lists stand beside numbers.
+    """
+    if not isinstance(value, (list, tuple)):
+        return int(np.ndim(value))
+    inner = {axes_of(item) for item in value} or {0}
+    if len(inner) > 1:
+        raise ValueError("an array holds lists beside numbers, or lists of other depths")
+    return 1 + inner.pop()
+
+
+def sample_of(axes: int) -> str:
+    """How an array of so many axes is typed; brackets in quotes, for the shell."""
+    text = "1,2"
+    for _ in range(axes - 1):
+        text = f"[{text}],[{text}]"
+    return f"{text},3" if axes == 1 else f"'[{text}]'"
 
 
 def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Any:  # noqa: PLR0911, PLR0912
@@ -356,5 +389,7 @@ def _item(values: Any, places: tuple[int, ...]) -> Any:
     if isinstance(values, np.ndarray):
         return values[places]
     for place in places:
+        if not isinstance(values, (list, tuple, np.ndarray)):
+            raise ValueError(f"an array has fewer axes than the {len(places)} that its formula takes: nest the lists")
         values = values[place]
     return np.asarray(values) if isinstance(values, (list, tuple)) else values

@@ -156,9 +156,12 @@ def _markdown_theorem(theorem: Theorem) -> list[str]:
 def _conventions(theorem: Theorem) -> list[str]:
     """Where the statement rests on what Coq takes a quotient or a root to be."""
     divisors, roots = (" and ".join(f"`{text}`" for text in texts) for texts in by_convention(theorem))
-    lines = [f"Division by {divisors} gives 0 where that is 0 (or show that it is not)." if divisors else ""]
-    lines += [f"The root of {roots} is 0 where that is negative (or show that it is not)." if roots else ""]
-    return [f"**Read with care.** {' '.join(filter(None, lines))}", ""] if divisors or roots else []
+    lines = []
+    if divisors:
+        lines.append(f"Where {divisors} is 0, Coq takes a quotient by it to be 0; SymPy does not see that it never is.")
+    if roots:
+        lines.append(f"Where {roots} is negative, Coq takes its root to be 0; SymPy does not see that it never is.")
+    return [f"**Read with care.** {' '.join(lines)}", ""] if divisors or roots else []
 
 
 def _hypotheses(theorem: Theorem) -> list[str]:
@@ -255,7 +258,8 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         "rejected. `onebit prove 6 --set N=64 T=1e5` evaluates right-hand sides; what is not given takes its default.",
         "Each theorem lists the names that `--set` takes, with these defaults, under *To evaluate*: the code name,",
         "and the symbol of the formula, whose Greek letters may be spelled out (`gamma`, `epsilon`).",
-        "A number means what is typed: 0.999 is 999/1000. What is printed is rounded once, of whatever size it is.",
+        "A number means what is typed: 0.999 is 999/1000. An array is typed 1,2,3, and one of several axes",
+        "'[[1,2],[3,4]]', in quotes for the shell. What is printed is rounded once, of whatever size it is.",
         f"Where two numbers agree in {BITS[-1]} bits and there is more than rational operations, there is no value:",
         "the command says so.",
         "Numbers that contradict an inequality of the theorem (T large enough, a small step), or what follows from its",

@@ -62,6 +62,29 @@ def test_what_the_domains_keep_from_0_may_divide(factor):
     assert faults(cancelled(factor)) == ()
 
 
+@pytest.mark.parametrize("slack", [share * (1 - share), 1 - share, share - share**3, 2 - 2 * share**2])
+def test_a_domain_with_both_of_its_ends_settles_a_sign(slack):
+    assert faults(made(le(x, x + slack), (Line("<=", x + slack, "it", slack=(slack,)),))) == ()
+
+
+@pytest.mark.parametrize("slack", [share - sp.Rational(1, 2), share * (1 - 2 * share), share - share**2 - sp.S.One / 9])
+def test_a_domain_with_both_of_its_ends_settles_no_other_sign(slack):
+    (fault, *_) = faults(made(le(x, x + slack), (Line("<=", x + slack, "it", slack=(slack,)),)))
+    assert "is not known to be non-negative" in fault
+
+
+def test_what_is_negative_at_an_end_alone_is_seen():
+    """SymPy's own 0^(1 - share), which is 1 at the upper end and 0 before it."""
+    slack = -(sp.Integer(0) ** (1 - share))
+    (fault, *_) = faults(made(le(x, x + slack), (Line("<=", x + slack, "it", slack=(slack,)),)))
+    assert "not known" in fault
+
+
+def test_an_instance_at_which_nothing_is_said_is_refused():
+    told = faults(made(le(x, px), (Line("<=", px, "it"),), instance={x: px}))
+    assert any("at the instance both sides of the conclusion are the same" in fault for fault in told)
+
+
 def test_a_hypothesis_may_keep_a_divisor_from_0():
     line = Line("=", z, "divide", uses=(Use("h0", times=1 / x),))
     assert faults(made(eq(y, z), (line,), eq(x * y, x * z)))

@@ -107,6 +107,34 @@ def test_a_wrong_call_is_exit_2_with_one_line(arguments, says):
     assert len(result.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("T2b", "N=3"), "give worker_errors='[[[1,2],[1,2]],[[1,2],[1,2]]]' and so on"),
+        (("T2b", "server_error=1,2,3"), "has 2 axes, not 1: write it like server_error='[[1,2],[1,2]]'"),
+        (("T2d", "residual=1"), "has 1 axis, not 0: write it like residual=1,2,3"),
+        (("T9d", "worker_errors=[[1,2],3]"), "an array holds lists beside numbers"),
+        (("T9d", "worker_errors=[[1,2],[3,x]]"), "is no list of lists: write it like [[1,2],[0.5,1e-3]]"),
+        (("T9d", "worker_errors=[[1,2],[3,NaN]]"), "'NaN' is not a number"),
+        (("T9d", f"worker_errors={'[' * 100000}"), "is no list of lists"),
+        (("T1l", "corrected=1,2,3", "scale_block=8", "n_blocks=2", "rest=5"), "give more of corrected"),
+    ],
+)
+def test_an_array_of_other_axes_is_one_sentence_that_says_how_to_type_it(arguments, says):
+    name, *settings = arguments
+    result = prove(name, *(word for setting in settings for word in ("--set", setting)))
+    assert result.exit_code == 2, result.output
+    assert says in result.output
+    assert "Traceback" not in result.output
+
+
+def test_an_array_of_two_axes_is_typed_as_nested_lists():
+    typed = parse_assignments(["worker_errors=[[1,0.5],[3,1e-3]]"])["worker_errors"]
+    assert typed == [[1, Fraction(1, 2)], [3, Fraction(1, 1000)]]
+    result = prove("T9d", "--set", "worker_errors=[[1,0.5],[3,1e-3],[0,0]]")
+    assert result.exit_code == 0, result.output
+
+
 def test_the_call_of_the_readme_evaluates_and_names_what_it_assumed(tmp_path):
     result = prove("6", "--set", "N=64", "T=1e5", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0, result.output

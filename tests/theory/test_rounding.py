@@ -147,6 +147,34 @@ def test_scale_of_tiny_inputs_and_of_none():
 
 
 @pytest.mark.parametrize("kind", ["l1", "l2"])
+@pytest.mark.parametrize(("count", "dim"), [(5, 10), (10, 20), (500, 1000), (1, 2)])
+def test_scale_whose_mean_underflows_in_float64(kind, count, dim):
+    """The mean rounds to 0 by a division and to eta by a rounded 1/d: both are right."""
+    eta = rounding.smallest_subnormal("float64")
+    u = np.array([count * eta] + [0.0] * (dim - 1))
+    exact = Fraction(float(eta)) * count / dim
+    shared = {"kind": kind, "dtype": "float64", "accumulator": "float64"}
+    near = rounding.scale_tolerance(u, **shared), rounding.scale_tolerance(0 * u, **shared, u_tolerance=u)
+    for computed in (np.abs(u).sum() * (1 / dim), np.abs(u).mean()) if kind == "l1" else (0.0, eta):
+        assert abs(Fraction(float(computed)) - exact) <= Fraction(float(min(near)))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: rounding.momentum_tolerance(1, 1, 1, 0.9, "float32", form="sum"), "unknown form 'sum'"),  # pyright: ignore[reportArgumentType]
+        (lambda: rounding.momentum_tolerance(1, 1, 1, 0.9, "float32", complement="cut"), "unknown complement 'cut'"),  # pyright: ignore[reportArgumentType]
+        (lambda: rounding.correction_error(0.9, 0), "steps count from 1"),
+        (lambda: rounding.tree_depth(1000, 0), "block is a number of terms"),
+        (lambda: rounding.gamma(-1, "float32"), "k is a number of roundings"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+@pytest.mark.parametrize("kind", ["l1", "l2"])
 def test_scale_moves_by_at_most_the_scale_of_the_perturbation(kind):
     rng = np.random.default_rng(8)
     u, wobble = rng.standard_normal((2_000, 5)), 10.0 ** rng.uniform(-8, 0, (2_000, 5))

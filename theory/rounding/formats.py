@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +46,8 @@ def smallest_subnormal(dtype: str) -> float:
 @cache
 def gamma(k: float, dtype: str) -> float:
     """gamma_k = k u/(1 - k u), which bounds abs(prod (1+d_i)^(+-1) - 1) over k factors (T11a; Higham, Lemma 3.1)."""
+    if k < 0:
+        raise ValueError(f"k is a number of roundings, so it can't be {k}")
     product = k * unit_roundoff(dtype)
     if product >= 1:
         raise ValueError(f"no bound for {k} roundings in {dtype}: give the true depth or use a wider accumulator")
@@ -74,6 +76,8 @@ def coefficient_error(beta: float, dtype: str, complement: Complement = "rounded
     """Exact relative errors of the stored beta and 1 - beta, for beta in [0, 1) given as a float64."""
     if not 0 <= beta < 1:
         raise ValueError(f"beta must lie in [0, 1), got {beta}")
+    if complement not in get_args(Complement):
+        raise ValueError(f"unknown complement {complement!r}: expected one of {', '.join(get_args(Complement))}")
     exact, rounded = Fraction(beta), Fraction(float(round_to(beta, dtype)))
     candidates = [Fraction(float(round_to(1.0 - beta, dtype)))]
     if complement == "subtracted":
@@ -125,6 +129,8 @@ def correction_error(beta: float, step: int, dtype: str = "float64") -> float:
     step - 1 roundings in all, whatever the order, so by T11a the power is off by (1 + r)^step (1 + gamma_k) - 1, and by
     less than one eta for each product that underflows. The subtraction rounds once more. Our own float64 is charged 4.
     """
+    if step < 1:
+        raise ValueError(f"steps count from 1, got {step}")
     power, k = beta**step, max(step - 1, POWER_ROUNDINGS)
     of_beta, _ = coefficient_error(beta, dtype)
     off = compose(float(np.expm1(step * np.log1p(of_beta))), gamma(k, dtype)) * power

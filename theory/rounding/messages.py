@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,8 @@ def momentum_tolerance(
     end it starts from; ``"any"`` covers all. ``grads_tolerance`` is the uncertainty of g itself. With ``errors`` = 0 it
     bounds Adam's first moment.
     """
+    if form not in get_args(Form):
+        raise ValueError(f"unknown form {form!r}: expected one of {', '.join(get_args(Form))}")
     m, g, delta, wobble = (magnitude(array) for array in (momentum, grads, errors, grads_tolerance))
     rho_beta, rho_complement = coefficient_error(beta1, dtype, complement)
     c, eta, u = 1 - beta1, smallest_subnormal(dtype), unit_roundoff(dtype)
@@ -68,6 +70,8 @@ def sign_is_determined(u_exact: ArrayLike, tolerance: ArrayLike) -> NDArray[np.b
 
 def tree_depth(length: int, block: int) -> int:
     """Additions that any one term goes through: ``block`` terms in sequence, the partial sums by a balanced tree."""
+    if block < 1:
+        raise ValueError(f"block is a number of terms, so it can't be {block}")
     blocks = -(-length // block)
     return min(block, length) - 1 + (blocks - 1).bit_length()
 
@@ -100,6 +104,7 @@ def scale_tolerance(
     if kind not in ("l1", "l2"):
         raise ValueError(f"unknown scale {kind!r}: expected 'l1' or 'l2'")
     size, wobble = np.broadcast_arrays(magnitude(u), magnitude(u_tolerance))
+    reached = nonzero(size + wobble)  # asked of the terms: their mean may underflow here
     *rest, count = np.shape(u)
     if count == 0:
         return np.zeros(rest)
@@ -108,7 +113,7 @@ def scale_tolerance(
     if kind == "l1":
         exact, moved = size.mean(axis=-1), wobble.mean(axis=-1)
         relative = compose(gamma(additions + 3, accumulator), last)
-        some = nonzero(size + wobble).sum(axis=-1)
+        some = reached.sum(axis=-1)
         underflow = eta_sum * (1 + gamma(additions + 3, accumulator)) * some + eta
     else:
         exact, moved = _rms(size), _rms(wobble)
@@ -120,7 +125,7 @@ def scale_tolerance(
         spill = 2 * eta_sum * (1 + summed) / (1 - summed)
         off = 2 * spill / (np.maximum(exact - moved, 0.0) + spill**0.5)
         underflow = (1 + relative) * off + 2 * eta_sum + eta
-    return outward((relative * (exact + moved) + moved) + underflow * nonzero(exact + moved))
+    return outward((relative * (exact + moved) + moved) + underflow * reached.max(axis=-1))
 
 
 def error_tolerance(

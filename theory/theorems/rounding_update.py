@@ -300,8 +300,8 @@ ROOT = Theorem(
     source="ours",
     example=root_example,
     laws=("L3",),
-    remarks="The root of a number of the format does not underflow, so rounding it is a relative error alone. At v and "
-    "amount both nothing the last term is read as nothing.",
+    remarks="The root of a number of the format does not underflow, so rounding it is a relative error alone. Where "
+    "v and the amount are both nothing the formula has no value; there the tolerance takes its last term as nothing.",
 )
 
 THEOREMS = (UPDATE, RATE, ROOT)
