@@ -14,9 +14,10 @@ import typer
 from onebit_files import counted, writable_file, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from verification.isolated import Outcome
+    from verification.search.causes import Cause
     from verification.search.verdicts import Result, Verdict
 
 NOT_CHECKED = 3
@@ -157,7 +158,7 @@ def _report(
     failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
     unexpected = [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
     unchecked = set(expected) - {row["property"] for row in rows if row["outcome"] != "not checked"}
-    _print_causes(console, failed, len(result.causes))
+    _print_causes(console, failed, result.causes)
     for row in unexpected:
         console.print(f"{row['property']} was expected to fail and holds: take it out of --expected-failures")
     for name in sorted(unchecked):
@@ -175,19 +176,22 @@ SHOWN = 3
 """So many causes are printed; ``--json`` writes all."""
 
 
-def _print_causes(console: Any, failed: list[dict[str, Any]], known: int) -> None:
-    """Each cause once: the clauses that fail for it, and the program that shows it; ``known`` ones have a number."""
-    causes: dict[Any, list[dict[str, Any]]] = {}
-    for row in failed:
-        causes.setdefault(row["cause"] or row["property"], []).append(row)
-    shown = sorted(causes.values(), key=lambda rows: (rows[0]["cause"] or 0, len(rows[0]["counterexample"])))[:SHOWN]
-    for number, rows in enumerate(shown, start=1):
-        names = ", ".join(row["property"] for row in rows)
-        about = f"\n[bold]cause {rows[0]['cause'] or number} of {max(known, len(causes))}:[/bold] {names}"
+def _print_causes(console: Any, failed: list[dict[str, Any]], causes: Sequence[Cause]) -> None:
+    """Each cause once: the clauses that fail for it, its program, and what was found of those that it doesn't show."""
+    rows = {row["property"]: row for row in failed}
+    of_causes = [[rows.pop(name) for name in cause.clauses if name in rows] for cause in causes]
+    found = [one for one in enumerate([*of_causes, *([row] for row in rows.values())], start=1) if one[1]]
+    for number, (first, *others) in found[:SHOWN]:
+        names = ", ".join(row["property"] for row in (first, *others))
+        about = f"\n[bold]cause {number} of {max(len(causes), found[-1][0])}:[/bold] {names}"
         console.print(about, highlight=False, soft_wrap=True)
-        console.print(rows[0]["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
-    if len(causes) > SHOWN:
-        console.print(f"\nand {counted(len(causes) - SHOWN, 'more cause')}: --json FILE, or --clause NAME")
+        console.print(first["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
+        for row in others:
+            if (message := row["findings"][0]["message"]) not in first["counterexample"]:
+                text = f"# {row['property']}, {row['law']}: {message}"
+                console.print(text, highlight=False, soft_wrap=True, markup=False)
+    if len(found) > SHOWN:
+        console.print(f"\nand {counted(len(found) - SHOWN, 'more cause')}: --json FILE, or --clause NAME")
 
 
 def _print_coverage(console: Any, name: str, result: Result, failed: int) -> None:

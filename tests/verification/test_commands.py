@@ -12,9 +12,12 @@ from xml.etree import ElementTree
 
 import pytest
 import typer
+from rich.console import Console
 
-from verification.cli import _stoppable, mutants, verify
+from verification.cli import _print_causes, _stoppable, mutants, verify
 from verification.mutants import score as scoring
+from verification.search.cases import CollectiveCase
+from verification.search.causes import Cause
 from verification.search.plan import PROFILES
 
 CODE = """
@@ -116,8 +119,26 @@ def test_causes_have_the_numbers_of_the_report(tmp_path, quick, capsys):
     assert [int(number) for number, _, _ in printed] == list(range(1, len(printed) + 1))
     assert {int(of) for _, of, _ in printed} == {len(report["causes"])}
     for number, _, names in printed:
-        assert names.split(", ") == [row["property"] for row in report["properties"] if row["cause"] == int(number)]
-        assert set(names.split(", ")) == set(report["causes"][int(number) - 1]["clauses"])
+        assert names.split(", ") == report["causes"][int(number) - 1]["clauses"]
+        assert {row["property"] for row in report["properties"] if row["cause"] == int(number)} == set(
+            names.split(", ")
+        )
+
+
+def test_a_cause_begins_with_what_its_program_shows_and_tells_the_rest(capsys):
+    """Whatever order the clauses have in the table; what was expected to fail is left out."""
+    told = {"a.raises": "v is inf", "a.frozen": "v changed", "a.one_bit": "two sizes", "a.scale": "s is 0"}
+    failed = [
+        {"property": name, "law": "L", "findings": [{"message": text}], "counterexample": f"# {text}\nassert False"}
+        for name, text in told.items()
+    ]
+    case = CollectiveCase(())
+    causes = [Cause(["a.expected"], case, ()), Cause(["a.frozen", "a.scale", "a.raises"], case, ())]
+    _print_causes(Console(soft_wrap=True), failed, causes)
+    assert capsys.readouterr().out.splitlines() == [
+        "", "cause 2 of 3: a.frozen, a.scale, a.raises", "# v changed", "assert False", "# a.scale, L: s is 0",
+        "# a.raises, L: v is inf", "", "cause 3 of 3: a.one_bit", "# two sizes", "assert False",
+    ]  # fmt: skip
 
 
 TWO_FAULTS = """
