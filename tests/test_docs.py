@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from verification.search.clauses import CLAUSES
+
 ROOT = Path(__file__).parents[1]
 SOURCES = ("mkdocs.yml", "README.md", "CONTRIBUTING.md", "docs", "onebit.py", "reference", "theory", "gpu_impl",
            "verification", "paper_figures")  # fmt: skip
@@ -57,3 +59,10 @@ def test_a_broken_link_is_found(tmp_path, page, line):
     done = build(root, tmp_path / "site")
     assert done.returncode != 0
     assert "nowhere" in done.stderr
+
+
+def test_the_page_lists_every_clause_of_a_report():
+    page = (ROOT / "docs" / "verification.md").read_text()
+    table = page.partition("## The clauses\n")[2].partition("\n## ")[0]
+    listed = [line for line in table.splitlines() if line.startswith("| `")]
+    assert listed == [f"| `{clause.id}` | {clause.law} | {clause.title} |" for clause in CLAUSES]

@@ -260,8 +260,10 @@ def mutate(theorems: Sequence[Theorem], console: Console, share: float, seed: in
         verb = "is" if len(score.true) == 1 else "are"
         console.print(f"{counted(len(score.true), 'mutant')} {verb} true as well (listed with --json)")
     if score.coq_rejected or score.coq_true:
-        console.print(f"sample through Coq: it refused {score.coq_rejected} changed statements; {len(score.coq_true)} "
-                      "more are true by the same proof")  # fmt: skip
+        refused = counted(score.coq_rejected, "changed statement")
+        console.print(
+            f"sample through Coq: it refused {refused}; {len(score.coq_true)} more are true by the same proof"
+        )
     for name in score.survived:
         console.print(f"survived: {name}", style="bold red", markup=False)
     return score

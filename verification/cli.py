@@ -226,7 +226,7 @@ def mutants(
         typer.Option(
             metavar="NAME",
             autocompletion=complete_fault,
-            help="Faults of this class or family alone, first without a condition. Repeat it.",
+            help="Faults of this class or family alone, each without a condition as well. Repeat it.",
         ),
     ] = None,
     count: Annotated[
@@ -238,7 +238,7 @@ def mutants(
     ] = "held-out",
     profile: Annotated[str, typer.Option(metavar="quick|ci|deep", help="The search that must find them.")] = "quick",
     full: Annotated[
-        bool, typer.Option("--full", help="Print a line for every mutant, not only those that live.")
+        bool, typer.Option("--full", help="Print a line for every mutant, as --only does, not only those that live.")
     ] = False,
     false_alarms: Annotated[
         int | None, typer.Option(min=1, metavar="SEEDS", help="Instead, run correct classes with so many seeds.")

@@ -37,7 +37,7 @@ def draw(table: pd.DataFrame) -> Canvas:
 FIGURE = PaperFigure(
     name="short_warmup",
     title="Thirty steps of warm-up, with bias correction (N = 8)",
-    beside="ours; the paper warms up for 15 % to 22 % of the steps, without bias correction",
+    beside="ours; the paper warms up for 14 % to 22 % of the steps, without bias correction",
     caption=(
         "Whole runs against what a worker has sent. With bias correction and a warm-up of 30 steps, 2 to 3 % of "
         "the run, 1-bit Adam sends 16.5 times fewer bytes than Adam on the transformer and 15.7 times fewer on the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onebit_files import counted
 from paper_figures.claims.claim import Check, Claim, Facts
 
 PUBLISHED = {"Ethernet": 0.94, "InfiniBand": 0.75}
@@ -21,7 +22,8 @@ def measure(facts: Facts) -> list[Check]:
     ]  # fmt: skip
     checks += [
         Check(
-            setting=f"{row.network}, {row.nodes} nodes, batch {row.batch} x {row.accumulation}", value=float(row.share),
+            setting=f"{row.network}, {counted(row.nodes, 'node')}, batch {row.batch} x {row.accumulation}",
+            value=float(row.share),
             unit="of the step", test="more than half", bound=0.5, exact=bool(row.share > 0.5),
         )
         for row in table.itertuples()

@@ -30,7 +30,7 @@ def measure(facts: Facts) -> list[Check]:
     unit = "power of N"
     return [
         below(slope_of[long], 0.0, setting, unit=unit, test="more workers make it smaller", required=True),
-        below(slope_of[long], -0.5, f"{setting}, in full", unit=unit, test="at least as fast as σ/√(NT)"),
+        below(slope_of[long], -0.5, f"{setting}, all of σ/√(NT)", unit=unit, test="at least as fast as σ/√(NT)"),
         below(
             slope_of[long] - slope_of[short], 0.0, f"T = {long:g} against {short:g}", unit="difference of powers",
             test="steeper in longer runs",

@@ -44,7 +44,7 @@ CLAIM = Claim(
     ),
     where="the settings of BERT and SQuAD",
     published="14 % to 22 % of the steps",
-    source="seen",
+    source="recalled",
     conditions="How much is enough depends on 1/(1-β2) and on how far the loss still has to fall.",
     figures=("warmup_length",),
     theorems=("T7a", "T7h"),
