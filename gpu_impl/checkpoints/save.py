@@ -64,6 +64,7 @@ def save_checkpoint(
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
     check_arguments("save_checkpoint", folder, optimizer, model)
+    optimizer.run.check_idle()
     with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, ExitStack() as stack:
         agree(together.everyone, {"keep": keep})
         together.call(lambda: stack.enter_context(optimizer.at_last_meeting()))

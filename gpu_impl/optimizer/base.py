@@ -209,7 +209,7 @@ class OneBitOptimizer(Optimizer, Joinable):
         Every worker saves its own, beside the model's: the errors are in it under names that have the worker's number.
 
         Raises:
-            RuntimeError: the last step ended in the middle, or the workers used different learning rates.
+            RuntimeError: a step is under way or ended in the middle, or the workers used different learning rates.
         """
         run = self.run
         run.check_whole()
@@ -218,7 +218,11 @@ class OneBitOptimizer(Optimizer, Joinable):
         run.see(self.param_groups)
         for group in self.param_groups:
             group["onebit"] = facts_for(run, group)
-        return copy.copy(super().state_dict())
+        packed = copy.copy(super().state_dict())
+        packed["param_groups"] = [
+            {name: plain_number(value) for name, value in group.items()} for group in packed["param_groups"]
+        ]
+        return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a :meth:`state_dict` of the same rank of as many workers. The model's parameters come apart.
@@ -228,7 +232,9 @@ class OneBitOptimizer(Optimizer, Joinable):
 
         Raises:
             ValueError: it is damaged, of another kind, or does not fit; then nothing is changed.
+            RuntimeError: a step is under way.
         """
+        self.run.check_idle()
         if not isinstance(state_dict, dict):
             raise ValueError(f"a state_dict must be a dict, got {type(state_dict).__name__}")
         state_dict = dict(state_dict)
@@ -327,6 +333,11 @@ def left_by_the_compiler(method: Method) -> Method:
     and Triton here, not at the first call.
     """
     return cast("Method", torch._disable_dynamo(method))  # pyright: ignore[reportPrivateImportUsage]
+
+
+def plain_number(value: Any) -> Any:
+    """A number of NumPy, which a scheduler may have put there, as Python's: others can't be loaded safely."""
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
 
 
 def check_ours(call: str, optimizer: Any) -> None:

@@ -68,6 +68,8 @@ class HookedOneBitAdam(OneBitAdamArguments):
         self._home: dict[int, Inbox] = {}  # by id of the parameter
         self._futures: list[tuple[Future[Tensor], Tensor]] = []
         self._is_applicable: bool | None = None  # None: no backward pass since the last step
+        self._delivered: set[int] | None = None  # ids of the parameters of DDP's module; None: it is not attached
+        self._n_params = 0  # of the optimizer, when it was attached
 
     def attach(self, ddp: DistributedDataParallel) -> None:
         """Register the hook; once, before the first backward pass, on all workers.
@@ -96,6 +98,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
         if self.run.process_group not in (None, ddp.process_group):
             raise ValueError("process_group must be that of DistributedDataParallel, or None")
         self.run.process_group = ddp.process_group
+        self._delivered, self._n_params = {id(p) for p in ddp.module.parameters()}, self._count()
         self.take_over()
         ddp.register_comm_hook(None, self._on_bucket)
         PREPARED.add(ddp)
@@ -128,6 +131,8 @@ class HookedOneBitAdam(OneBitAdamArguments):
             "; torch's DistributedDataParallel can't be used after an error in its backward pass: make a new one and a "
             "new optimizer, attach it and load a checkpoint"
         )
+        if self._count() != self._n_params:
+            self._refuse_strangers()
         self._prepare()
         if not self._agreed:
             meet(run, "backward() of HookedOneBitAdam")
@@ -181,11 +186,16 @@ class HookedOneBitAdam(OneBitAdamArguments):
             )
         run, is_applicable = self.run, self._is_applicable
         run.check_whole()
+        if self._delivered is None:
+            raise RuntimeError("step() before attach(): call optimizer.attach(ddp), before the first backward pass")
         if is_applicable is None:
-            raise RuntimeError("step() without gradients: call backward() first, outside of no_sync()")
+            raise RuntimeError(
+                "step() without gradients: call the DistributedDataParallel module that is attached, and backward(), "
+                "outside of no_sync()"
+            )
         self._refuse_late_settings()
         self._is_applicable = None
-        with run:
+        with run.stepping(), run:
             self._refuse_loss_scale()
             if is_applicable:
                 self._refuse_changes()
@@ -201,6 +211,18 @@ class HookedOneBitAdam(OneBitAdamArguments):
             RuntimeError: always; OneBitAdam can.
         """
         raise RuntimeError("Join can't be used with the hook: a backward pass must run on all workers; use OneBitAdam")
+
+    def _count(self) -> int:
+        return sum(len(group["params"]) for group in self.param_groups)
+
+    def _refuse_strangers(self) -> None:
+        params = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
+        if strange := [p for p in params if id(p) not in (self._delivered or ())]:
+            raise RuntimeError(
+                f"DistributedDataParallel does not hold all of the optimizer's parameters: {len(strange)} are missing, "
+                f"such as one of shape {tuple(strange[0].shape)}. Nothing has been exchanged. DDP can't be used after "
+                "an error in its backward pass: delete it, and attach a new one of a module that has all of them"
+            )
 
     def _refuse_loss_scale(self) -> None:
         if self._loss_scale() != (None, None):
@@ -244,6 +266,11 @@ class HookedOneBitAdam(OneBitAdamArguments):
 
     def _refuse_early(self, consequence: str = "") -> None:
         self.run.check_whole()
+        if self._futures:
+            raise RuntimeError(
+                "backward() is under way, or ended in the middle: what it has exchanged is not applied. Save after "
+                f"step(); after an error make a new DDP module and a new optimizer, and load a checkpoint{consequence}"
+            )
         if self._is_applicable is not None:
             raise RuntimeError(
                 "backward() has exchanged what step() must apply before anything else; of several backward passes in a "

@@ -53,8 +53,11 @@ class SteppingOptimizer(OneBitOptimizer):
         return loss
 
     def take_part(self) -> None:
+        with self.run.stepping():
+            self._take_part()
+
+    def _take_part(self) -> None:
         run = self.run
-        run.check_whole()
         try:
             self._prepare()
             missing = gather(run)

@@ -290,7 +290,7 @@ def misused(how, t_wrong):
         ("scaled", "GradScaler can't be used with the hook"),
         ("saved", "backward\\(\\) has exchanged what step\\(\\) must apply"),
         ("two backward passes", "put all but the last into no_sync.*make a new one and a new optimizer"),
-        ("no backward", "step\\(\\) without gradients"),
+        ("no backward", "step\\(\\) without gradients: call the DistributedDataParallel module that is attached"),
         ("closure", "a closure can't be used with the hook, .*use OneBitAdam, with Lightning too"),
     ],
 )
@@ -357,3 +357,34 @@ def wrong_attachments():
 
 def test_wrong_attachments_are_refused():
     WorkerPool.of(1).call(wrong_attachments)
+
+
+def after_a_group_was_added():
+    """What is advised works, and a step before attach() says what is missing."""
+    network, new = nn.Linear(16, 4), nn.Linear(4, 2)
+    optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
+    with pytest.raises(RuntimeError, match=r"step\(\) before attach\(\): call optimizer.attach\(ddp\)"):
+        optimizer.step()
+
+    def train(model, count=FREEZE_STEP + 2):
+        for _ in range(count):
+            optimizer.zero_grad()
+            model(torch.ones(2, 16)).square().mean().backward()
+            optimizer.step()
+
+    model = DistributedDataParallel(network)
+    optimizer.attach(model)
+    train(model)
+    optimizer.add_param_group({"params": new.parameters(), "non_freeze": True})
+    with pytest.raises(RuntimeError, match=r"2 are missing, such as one of shape \(2, 4\).*attach a new one"):
+        train(model, 1)
+    del model
+    model = DistributedDataParallel(nn.Sequential(network, new))
+    optimizer.attach(model)
+    before = new.weight.detach().clone()
+    train(model)
+    return not torch.equal(before, new.weight)
+
+
+def test_what_is_advised_after_a_group_was_added_works():
+    assert WorkerPool.of(2).call(after_a_group_was_added) == [True, True]

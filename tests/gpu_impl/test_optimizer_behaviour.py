@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import logging
 import math
@@ -17,7 +18,7 @@ from optimizer_support import SHAPES, flat, full_state, gradients, model, new, p
 from torch import distributed as dist
 from torch import nn
 
-from gpu_impl import OneBitAdam, OneBitLamb, ZeroOneAdam
+from gpu_impl import OneBitAdam, OneBitLamb, ZeroOneAdam, save_checkpoint
 from gpu_impl.harness.worker_pool import WorkerDiedError, WorkerPool
 from gpu_impl.optimizer import run as run_module
 
@@ -311,3 +312,51 @@ def test_the_default_dtype_changes_nothing(dtype):
     usual = pool(2).call(with_default_dtype, torch.float32)
     for params_D, other_D in zip(usual, pool(2).call(with_default_dtype, dtype), strict=True):
         assert params_D.tobytes() == other_D.tobytes()
+
+
+@pytest.mark.parametrize("kind", [OneBitAdam, ZeroOneAdam, OneBitLamb])
+def test_nothing_is_read_or_loaded_while_a_step_is_under_way(kind, tmp_path, monkeypatch):
+    """As a signal handler or another thread would; the step itself goes on."""
+    model = nn.Linear(8, 8)
+    optimizer = kind(model.parameters(), lr=1e-3, freeze_step=2)
+    saved, told, take_step = optimizer.state_dict(), [], optimizer.take_step
+    calls = [
+        optimizer.state_dict,
+        lambda: save_checkpoint(tmp_path / "new", optimizer, model),
+        lambda: optimizer.load_state_dict(saved),
+        optimizer.step,
+    ]
+
+    def interrupted(*arguments):
+        for moment in (lambda: take_step(*arguments), lambda: None):
+            for call in calls:
+                with pytest.raises(RuntimeError) as caught:
+                    call()
+                told.append(str(caught.value))
+            moment()
+
+    monkeypatch.setattr(optimizer, "take_step", interrupted)
+    for t in range(1, 5):
+        model.weight.grad, model.bias.grad = torch.full((8, 8), float(t)), torch.ones(8)
+        optimizer.step()
+    assert len(told) == 4 * 2 * len(calls)
+    assert all(one.startswith("a step of this optimizer is under way") for one in told)
+    assert not (tmp_path / "new").exists()
+    assert optimizer.stats().step == 4
+
+
+def test_numbers_of_numpy_in_a_group_are_saved_as_python_s():
+    model = nn.Linear(4, 4)
+    optimizer = OneBitAdam(model.parameters(), freeze_step=2)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: np.cos(t / 60))
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).square().mean().backward()
+        optimizer.step()
+        scheduler.step()
+    assert isinstance(optimizer.param_groups[0]["lr"], np.float64)
+    file = io.BytesIO()
+    torch.save(optimizer.state_dict(), file)
+    file.seek(0)
+    (group,) = torch.load(file, weights_only=True)["param_groups"]
+    assert (type(group["lr"]), group["lr"]) == (float, optimizer.param_groups[0]["lr"])
