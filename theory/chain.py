@@ -138,7 +138,6 @@ class _Chain:
         if self.malformed or not self.lines:
             yield from self.malformed or ["the proof is empty"]
             return
-        yield from self._idle_instance()
         before, relations_used = cast(sp.Expr, conclusion.lhs), set[str]()
         for number, line in enumerate(self.lines, 1):
             for fault in self._line(before, line):
@@ -163,11 +162,6 @@ class _Chain:
         for name in sorted(set(self.theorem.needs) - self.given.keys()):
             yield f"no line uses {name}, which it needs"
 
-    def _idle_instance(self) -> Iterator[str]:
-        conclusion = self.theorem.conclusion
-        if self.theorem.instance and self._at_instance(conclusion.lhs) == self._at_instance(conclusion.rhs):
-            yield "at the instance both sides of the conclusion are the same: it says nothing"
-
     def _defines(self, name: str) -> bool:
         """Whether a hypothesis with < or != is what keeps a divisor from 0, or a number positive."""
         if not isinstance(self.hypotheses[name], (sp.StrictLessThan, sp.StrictGreaterThan, sp.Ne)):
@@ -183,8 +177,7 @@ class _Chain:
             yield from wrong
             return
         yield from undefined(e, self.theorem)
-        if not self.theorem.instance:  # as it is written, too: SymPy cancels what it rebuilds
-            yield from undefined(sp.sympify(expression), self.theorem)
+        yield from undefined(sp.sympify(expression), self.theorem)  # as it is written: SymPy cancels what it rebuilds
         if strange := free_names(e) - self.symbols:
             yield f"{', '.join(sorted(map(str, strange)))} is no variable of the theorem"
 
@@ -221,7 +214,7 @@ class _Chain:
             yield "the residual is not 0, or SymPy does not see that it is (what needs sums or induction goes to Coq)"
 
     def _at_instance(self, expression: Any) -> sp.Expr:
-        stated = sp.sympify(expression).subs(dict(self.theorem.instance))
+        stated = sp.sympify(expression).subs(dict(self.theorem.instance), simultaneous=True)
         added_up = stated.doit()
         return cast(sp.Expr, stated if added_up.has(sp.Piecewise) else added_up)  # a sum whose form has cases stays one
 

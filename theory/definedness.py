@@ -162,10 +162,11 @@ def undefined(expression: sp.Expr, theorem: Theorem) -> Iterator[str]:
 
 def _divisors_and_roots(expression: sp.Basic, theorem: Theorem) -> Iterator[tuple[str, str]]:
     """What may be 0 as "divisor", and what may be negative under a root as "root"."""
+    at = {symbol: sp.sympify(value) for symbol, value in theorem.instance.items()}
     for power in dict.fromkeys(_powers_and_logs(expression)):
-        if not isinstance(power, sp.Pow):
-            continue
-        base, exponent = cast(sp.Expr, power.base), cast(sp.Expr, power.exp)
+        if not isinstance(power, sp.Pow) or (at and power.atoms(sp.Dummy)):
+            continue  # of a sum at an instance the terms are looked at, one by one
+        base, exponent = (cast(sp.Expr, part.xreplace(at)) for part in (power.base, power.exp))
         if exponent.is_nonnegative is not True and not nonzero(base, theorem):
             yield "divisor", _named(base)
         if exponent.is_integer is not True and not (is_nonnegative(base, theorem) or _assumed_positive(base, theorem)):

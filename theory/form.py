@@ -84,15 +84,24 @@ def faults(theorem: Theorem) -> Iterator[str]:
         yield from unknown_parts(relation, words(theorem.coq_imports))
         for side in relation.args:
             yield from undefined_powers(cast(sp.Expr, side), theorem)
-    for symbol, value in theorem.instance.items():
-        if symbol not in {row.symbol for row in theorem.variables}:
-            yield f"the instance gives a value for {symbol}, of which it doesn't speak"
-        if theorem.domain(symbol).contains(sp.sympify(value)) is not sp.true:
-            yield f"the instance {symbol} = {value} is outside the domain {theorem.domain(symbol)}"
+    yield from _wrong_instance(theorem)
     yield from _nothing_to_prove(theorem)
     for formula in theorem.formulas:
         yield from _wrong_binders(formula)
     yield from wording.faults(theorem)
+
+
+def _wrong_instance(theorem: Theorem) -> Iterator[str]:
+    for symbol, value in theorem.instance.items():
+        if symbol not in {row.symbol for row in theorem.variables}:
+            yield f"the instance gives a value for {symbol}, of which it doesn't speak"
+        number = sp.sympify(value)
+        if not number.is_number or not number.is_real:
+            yield f"the instance {symbol} = {value} is no number"
+        elif symbol.is_integer and number.is_integer is not True:
+            yield f"the instance {symbol} = {value} is not a whole number"
+        elif theorem.domain(symbol).contains(number) is not sp.true:
+            yield f"the instance {symbol} = {value} is outside the domain {theorem.domain(symbol)}"
 
 
 CONSTANTS: dict[str, Any] = {r"\pi": sp.pi, "e": sp.exp}

@@ -150,7 +150,10 @@ class HookedOneBitAdam(OneBitAdamArguments):
     def _finish_exchange(self) -> None:
         """All gradients are here: decide about the step, end the exchange, hand out the results."""
         if not all(inbox.is_complete for inbox in self._inboxes):
-            raise RuntimeError("DDP has not delivered all gradients of this optimizer: attach it to a new one")
+            raise RuntimeError(
+                "DDP has not delivered all gradients of this optimizer, as when a parameter was turned on after DDP "
+                "was made: make a new DDP module and a new optimizer, attach it and load a checkpoint"
+            )
         decision = self._numbers.decide(self.run, self._off, None, None)
         self.run.calls += 1
         for inbox in self._inboxes:

@@ -80,9 +80,34 @@ def test_what_is_negative_at_an_end_alone_is_seen():
     assert "not known" in fault
 
 
-def test_an_instance_at_which_nothing_is_said_is_refused():
-    told = faults(made(le(x, px), (Line("<=", px, "it"),), instance={x: px}))
-    assert any("at the instance both sides of the conclusion are the same" in fault for fault in told)
+@pytest.mark.parametrize("value", [px, x, y - 1, sp.I])
+def test_an_instance_is_a_number(value):
+    told = faults(made(le(x, px), (Line("<=", px, "it"),), instance={x: value}))
+    assert any("is no number" in fault for fault in told), told
+
+
+@pytest.mark.parametrize("value", [sp.Rational(1, 2), sp.sqrt(2)])
+def test_an_instance_of_a_count_is_a_whole_number(value):
+    slack = n - n**2
+    told = faults(made(le(n**2, n), (Line("<=", n, "it", slack=(slack,)),), instance={n: value}))
+    assert any("is not a whole number" in fault for fault in told), told
+
+
+@pytest.mark.parametrize(
+    ("written", "instance"),
+    [
+        (x / y, {x: 0, y: 0}), (y / x, {x: 0, y: 0}), (x / y, {x: 0}), ((x - 1) / (y - 1), {x: 1, y: 1}),
+        (x * sp.sqrt(y), {x: 0, y: -1}), (x / (y / z), {x: 0, y: 0, z: 1}),
+    ],
+)  # fmt: skip
+def test_what_an_instance_makes_0_is_defined_before(written, instance):
+    told = faults(made(le(written, 1), (Line("<=", sp.Integer(1), "it", slack=(1 - written,)),), instance=instance))
+    assert any("is not known to be" in fault for fault in told), told
+
+
+@pytest.mark.parametrize(("side", "instance"), [(1 + x, {x: 1}), (x / y, {x: 2, y: 1}), (sp.sqrt(y), {y: 4})])
+def test_an_instance_may_attain_its_bound(side, instance):
+    assert faults(made(le(side, 2), (Line("<=", sp.Integer(2), "it", slack=(2 - side,)),), instance=instance)) == ()
 
 
 def test_a_hypothesis_may_keep_a_divisor_from_0():
