@@ -74,11 +74,12 @@ def _nested(name: str, text: str) -> list[Any]:
     exact = partial(_exact, name)
     try:
         found = json.loads(text, parse_int=exact, parse_float=exact, parse_constant=exact)
-        axes_of(found)
     except (json.JSONDecodeError, RecursionError):
         raise ValueError(f"--set {name}: {text!r:.60} is no list of lists: write it like [[1,2],[0.5,1e-3]]") from None
+    try:
+        axes_of(found)
     except ValueError as reason:
-        raise ValueError(f"--set {name.removeprefix('--set ')}: {reason}") from None
+        raise ValueError(f"--set {name}: {reason}") from None
     return found
 
 
