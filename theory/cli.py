@@ -140,7 +140,7 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
             continue  # nothing was said about this one
         try:
             check_scalars(theorem, own)
-            check_axes(theorem, own)
+            check_axes(needed[theorem.id], own)
             exact = {name: _as_typed(number) for name, number in own.items() if number is not None}
             results[theorem.id] = exact_bound(theorem, **exact), own
         except ArithmeticError as reason:

@@ -8,7 +8,7 @@ computes in float64, on arrays too; :func:`exact_bound` in intervals, and gives 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -264,9 +264,9 @@ def check_scalars(theorem: Theorem, values: Mapping[str, Any]) -> None:
             raise ValueError(f"{row.code} is one number ({row.meaning}), not {len(value)} of them")
 
 
-def check_axes(theorem: Theorem, values: Mapping[str, Any]) -> None:
+def check_axes(items: Iterable[Input], values: Mapping[str, Any]) -> None:
     """Refuse, with a ValueError that names it, an array whose axes are not those of its default."""
-    for item in inputs(theorem):
+    for item in items:
         row, expected = item.row, axes_of(item.default)
         if expected and (given := axes_of(values.get(row.code))) != expected:
             raise ValueError(

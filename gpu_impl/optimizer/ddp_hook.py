@@ -272,7 +272,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
         if self._futures:
             raise RuntimeError(
                 "backward() is under way, or ended in the middle: what it has exchanged is not applied. Save after "
-                f"step(); after an error make a new DDP module and a new optimizer, and load a checkpoint{consequence}"
+                "step(); after an error make a new DDP module and a new optimizer, and load a checkpoint"
             )
         if self._is_applicable is not None:
             raise RuntimeError(
