@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 
 GRACE = 30.0
 """Seconds past its limit after which a check is ended that does not stop by itself: a call does not come back."""
+
+KINDS = ("error", "begin", "found", "case", "tell", "searched", "result")
+"""What is sent."""
+
+SPOILT = (
+    "wrote into a file descriptor that it did not open, by which the check is told what is found: let it write only to "
+    "files of its own"
+)
 
 
 @dataclass
@@ -143,7 +152,11 @@ def search_isolated(
         while delivered.result is None and not why:
             try:
                 if ours.poll(0.2):
-                    delivered.take(ours.recv(), progress, tell)
+                    message = _received(ours)
+                    if message is None:
+                        why = f"{target} {SPOILT}"
+                    else:
+                        delivered.take(message, progress, tell)
                 elif process.poll() is not None and not ours.poll():
                     why = _ended(target, process.returncode)
                 elif time.monotonic() > delivered.ends:
@@ -162,6 +175,20 @@ def search_isolated(
         raise ValueError(why)
     partial = delivered.partial(why, time.monotonic() - began)
     return Outcome(delivered.name or target, partial, whole=False, stopped=stopped)
+
+
+def _received(pipe: Connection) -> tuple[Any, ...] | None:
+    """The next message; None: it is none of ours.
+
+    Raises:
+        EOFError, OSError: the other process has ended.
+    """
+    received = pipe.recv_bytes()
+    try:
+        message = pickle.loads(received)
+    except Exception:  # what is no pickle may look like any instruction of one
+        return None
+    return message if isinstance(message, tuple) and message and message[0] in KINDS else None
 
 
 def _ended(target: str, status: int) -> str:

@@ -17,6 +17,7 @@ from gpu_impl.checkpoints.together import Together
 from gpu_impl.optimizer.base import OneBitOptimizer
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.names import OF
+from gpu_impl.optimizer.one_at_a_time import LOAD
 from gpu_impl.optimizer.resize import mean_of
 from gpu_impl.optimizer.sharding import shard_of
 from gpu_impl.optimizer.state import (
@@ -44,15 +45,21 @@ def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, 
         ValueError: there is no checkpoint, it is damaged, or it does not fit; or an argument is not what it should be.
         FileNotFoundError: it was deleted while it was read; try again.
         OSError: the folder can't be read, or the nodes don't share it.
+        RuntimeError: a step or a save is under way.
         KeyboardInterrupt: Ctrl-C; the other workers get a RuntimeError.
 
     In each case nothing is changed, on any worker.
     """
     check_arguments("load_checkpoint", folder, optimizer, model)
+    with optimizer.alone(LOAD):
+        return _load(Path(folder), optimizer, model)
+
+
+def _load(folder: Path, optimizer: OneBitOptimizer, model: nn.Module | None) -> Any:
     everyone = everyone_of(optimizer, model, "load_checkpoint()")
 
     def read() -> tuple[dict[str, Any], dict[str, Any], Any, dict[str, Any]]:
-        reader = Reader(Path(folder))
+        reader = Reader(folder)
         model_state = _model_state(reader, model)
         check_names(reader.plain["names"], names_in(model, all_params(optimizer.run)) if model is not None else None)
         state = _own_state(reader, optimizer)
@@ -65,12 +72,12 @@ def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, 
         together.call(partial(_same_for_all, seen, folder))
         if model is not None:
             model.load_state_dict(model_state)
-        optimizer.load_state_dict(state)  # after the model: between two meetings it says where this worker stands
+        optimizer.continue_from(state)  # after the model: between two meetings it says where this worker stands
         optimizer.run.identity = manifest["run"]
     return extra
 
 
-def _same_for_all(seen: list[Any], folder: str | os.PathLike[str]) -> None:
+def _same_for_all(seen: list[Any], folder: Path) -> None:
     """Whether all ranks have read the same checkpoint.
 
     Raises:

@@ -30,6 +30,7 @@ from gpu_impl.optimizer.base import OneBitOptimizer, check_ours
 from gpu_impl.optimizer.collectives import Collectives, told
 from gpu_impl.optimizer.flat_params import local
 from gpu_impl.optimizer.names import OF
+from gpu_impl.optimizer.one_at_a_time import SAVE
 from gpu_impl.optimizer.run import Run
 from gpu_impl.optimizer.sharding import shard_of
 from gpu_impl.optimizer.state import SERVER, all_params
@@ -55,7 +56,7 @@ def save_checkpoint(
 
     Raises:
         ValueError: ``extra`` could not be loaded again, or ``optimizer`` and ``model`` are not what they should be.
-        RuntimeError: workers differ where they must not, or the last step ended in the middle.
+        RuntimeError: workers differ where they must not, or the last step ended in the middle, or is under way.
         OSError: the folder can't be written, the disk is full, or the nodes don't share the folder.
         KeyboardInterrupt: Ctrl-C; the other workers get a RuntimeError.
 
@@ -64,8 +65,11 @@ def save_checkpoint(
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ValueError(f"keep must be an integer >= 1, got {keep!r}")
     check_arguments("save_checkpoint", folder, optimizer, model)
-    optimizer.run.check_idle()
-    with Together(everyone_of(optimizer, model, "save_checkpoint()")) as together, ExitStack() as stack:
+    with (
+        optimizer.alone(SAVE),
+        Together(everyone_of(optimizer, model, "save_checkpoint()")) as together,
+        ExitStack() as stack,
+    ):
         agree(together.everyone, {"keep": keep})
         together.call(lambda: stack.enter_context(optimizer.at_last_meeting()))
         contents = _contents(optimizer, model, extra, together)

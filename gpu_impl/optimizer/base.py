@@ -6,7 +6,7 @@ import copy
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, TypeVar, cast
 
 import torch
@@ -20,7 +20,8 @@ from gpu_impl.optimizer.bucket import Bucket
 from gpu_impl.optimizer.clipping import ClippingWatch
 from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.ddp import refuse_double_average, wrapped_so_far
-from gpu_impl.optimizer.numbers import Numbers
+from gpu_impl.optimizer.numbers import Numbers, as_python
+from gpu_impl.optimizer.one_at_a_time import LOAD, NEW_GROUP, READING
 from gpu_impl.optimizer.param_states import ParamStates
 from gpu_impl.optimizer.replaced import refuse_replaced, replaced_so_far
 from gpu_impl.optimizer.resize import resized
@@ -92,6 +93,10 @@ class OneBitOptimizer(Optimizer, Joinable):
                 f"a parameter group can't join after the freeze (step {self.run.frozen_at}), for it has no variance: "
                 "add it during the warm-up, or with non_freeze=True, which trains it by Adam with full gradients"
             )
+        with self.alone(NEW_GROUP):
+            self._add_checked(param_group)
+
+    def _add_checked(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
         try:
             number, name = len(self.param_groups) - 1, self.run.names.optimizer
@@ -203,25 +208,43 @@ class OneBitOptimizer(Optimizer, Joinable):
         if value or "param_groups" in vars(self):
             raise AttributeError("the state lies in flat buffers: use load_state_dict, or make a new optimizer")
 
+    def alone(self, what: str) -> AbstractContextManager[None]:
+        """Around what must not meet a step, a save or a load, as ``one_at_a_time`` names it.
+
+        Raises:
+            RuntimeError: one is under way.
+        """
+        return self.run.one_at_a_time.during(what)
+
     def state_dict(self) -> dict[str, Any]:
         """This worker's state, copied: tensors, numbers, strings, lists and dicts, safe for ``weights_only=True``.
 
         Every worker saves its own, beside the model's: the errors are in it under names that have the worker's number.
 
         Raises:
-            RuntimeError: a step is under way or ended in the middle, or the workers used different learning rates.
+            RuntimeError: a step, a save or a load is under way; or a step ended in the middle; or the workers used
+                different learning rates.
         """
-        run = self.run
-        run.check_whole()
-        if run.settings_differ:
+        with self.alone(READING):
+            self.check_readable()
+            return self._packed()
+
+    def check_readable(self) -> None:
+        """Whether there is a state to save.
+
+        Raises:
+            RuntimeError: a step ended in the middle, or the workers used different learning rates.
+        """
+        self.run.check_whole()
+        if self.run.settings_differ:
             raise RuntimeError("lr, betas, eps or weight_decay was not the same on all workers: the replicas differ")
-        run.see(self.param_groups)
+
+    def _packed(self) -> dict[str, Any]:
+        self.run.see(self.param_groups)
         for group in self.param_groups:
-            group["onebit"] = facts_for(run, group)
+            group["onebit"] = facts_for(self.run, group)
         packed = copy.copy(super().state_dict())
-        packed["param_groups"] = [
-            {name: plain_number(value) for name, value in group.items()} for group in packed["param_groups"]
-        ]
+        packed["param_groups"] = [as_python(group) for group in packed["param_groups"]]
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -232,9 +255,13 @@ class OneBitOptimizer(Optimizer, Joinable):
 
         Raises:
             ValueError: it is damaged, of another kind, or does not fit; then nothing is changed.
-            RuntimeError: a step is under way.
+            RuntimeError: a step, a save or another load is under way.
         """
-        self.run.check_idle()
+        with self.alone(LOAD):
+            self.continue_from(state_dict)
+
+    def continue_from(self, state_dict: dict[str, Any]) -> None:
+        """What :meth:`load_state_dict` does, for one who has said that a load is under way."""
         if not isinstance(state_dict, dict):
             raise ValueError(f"a state_dict must be a dict, got {type(state_dict).__name__}")
         state_dict = dict(state_dict)
@@ -333,11 +360,6 @@ def left_by_the_compiler(method: Method) -> Method:
     and Triton here, not at the first call.
     """
     return cast("Method", torch._disable_dynamo(method))  # pyright: ignore[reportPrivateImportUsage]
-
-
-def plain_number(value: Any) -> Any:
-    """A number of NumPy, which a scheduler may have put there, as Python's: others can't be loaded safely."""
-    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
 
 
 def check_ours(call: str, optimizer: Any) -> None:

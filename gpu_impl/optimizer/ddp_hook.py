@@ -17,6 +17,7 @@ bits have no room for it: there u is copied first, four bytes of memory an eleme
 """
 
 # No "from __future__ import annotations" here: DDP compares the hook's annotations with the classes themselves.
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -31,9 +32,15 @@ from gpu_impl.optimizer.base import left_by_the_compiler
 from gpu_impl.optimizer.ddp import PREPARED
 from gpu_impl.optimizer.ddp_inbox import Inbox
 from gpu_impl.optimizer.numbers import Decision
+from gpu_impl.optimizer.one_at_a_time import STEP
 from gpu_impl.optimizer.one_bit_adam import OneBitAdamArguments
 from gpu_impl.optimizer.state import ParamState
 from gpu_impl.optimizer.steps import adam_on_average, count_step, leave_out, set_scalars
+
+AFTER_AN_ERROR = (
+    "torch's DistributedDataParallel can't be used after an error in its backward pass: delete it, make a new one and "
+    "a new optimizer, attach it and load a checkpoint"
+)
 
 
 class HookedOneBitAdam(OneBitAdamArguments):
@@ -78,7 +85,13 @@ class HookedOneBitAdam(OneBitAdamArguments):
             TypeError: it is no DistributedDataParallel.
             ValueError: DDP reduces other parameters than this optimizer's, or over another process group; it has a
                 hook of ours already, or mixes precisions by one of its own.
+            RuntimeError: an earlier backward pass or step ended in the middle.
         """
+        with self.alone("attach()"):
+            self.run.check_whole()
+            self._attach(ddp)
+
+    def _attach(self, ddp: DistributedDataParallel) -> None:
         if not isinstance(ddp, DistributedDataParallel):
             raise TypeError(f"attach takes a DistributedDataParallel module, got {type(ddp).__name__}")
         ours = {id(p) for group in self.param_groups for p in group["params"] if p.requires_grad}
@@ -109,8 +122,17 @@ class HookedOneBitAdam(OneBitAdamArguments):
     @torch.no_grad()
     def _on_bucket(self, _: object, bucket: GradBucket) -> Future[Tensor]:
         """DDP has reduced nothing and brings some gradients of this worker; it wants back what all workers share."""
-        if not self._futures:
-            self._open_inboxes()
+        with self.run.one_at_a_time.during(STEP):
+            if not self._futures:
+                if self._count() != self._n_params:
+                    self._refuse_strangers()
+                try:
+                    self._open_inboxes()
+                except (RuntimeError, ValueError) as error:
+                    raise RuntimeError(f"{error}. {AFTER_AN_ERROR}") from error
+            return self._take(bucket)
+
+    def _take(self, bucket: GradBucket) -> Future[Tensor]:
         buffer = bucket.buffer()
         future: Future[Tensor] = Future(devices=[buffer.device] if buffer.is_cuda else None)
         self._futures.append((future, buffer))
@@ -127,12 +149,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
 
     def _open_inboxes(self) -> None:
         run = self.run
-        self._refuse_early(
-            "; torch's DistributedDataParallel can't be used after an error in its backward pass: make a new one and a "
-            "new optimizer, attach it and load a checkpoint"
-        )
-        if self._count() != self._n_params:
-            self._refuse_strangers()
+        self._refuse_early()
         self._prepare()
         if not self._agreed:
             meet(run, "backward() of HookedOneBitAdam")
@@ -187,22 +204,14 @@ class HookedOneBitAdam(OneBitAdamArguments):
                 "a closure can't be used with the hook, whose exchange is part of backward(): use OneBitAdam, "
                 "with Lightning too, which gives one"
             )
-        run, is_applicable = self.run, self._is_applicable
-        run.check_whole()
-        if self._delivered is None:
-            raise RuntimeError("step() before attach(): call optimizer.attach(ddp), before the first backward pass")
-        if is_applicable is None:
-            raise RuntimeError(
-                "step() without gradients: call the DistributedDataParallel module that is attached, and backward(), "
-                "outside of no_sync()"
-            )
-        self._refuse_late_settings()
-        self._is_applicable = None
-        with run.stepping(), run:
-            self._refuse_loss_scale()
-            if is_applicable:
-                self._refuse_changes()
-                self._apply()
+        with self.run.one_at_a_time.during(STEP):
+            self._refuse_step()
+            is_applicable, self._is_applicable = self._is_applicable, None
+            with self.run:
+                self._refuse_loss_scale()
+                if is_applicable:
+                    self._refuse_changes()
+                    self._apply()
 
     def take_part(self) -> None:
         raise RuntimeError("Join can't be used with the hook: a backward pass must run on all workers")
@@ -233,6 +242,24 @@ class HookedOneBitAdam(OneBitAdamArguments):
                 "GradScaler can't be used with the hook, which compresses scaled gradients of changing scale: train in "
                 "bfloat16 without it, or use OneBitAdam with gpu_impl.leave_gradients_local(ddp)"
             )
+
+    def _refuse_step(self) -> None:
+        """Nothing is lost yet where backward() was forgotten."""
+        self.run.check_whole()
+        if self._delivered is None:
+            raise RuntimeError("step() before attach(): call optimizer.attach(ddp), before the first backward pass")
+        if self._futures:
+            raise RuntimeError(
+                "backward() is under way, or DDP brought only some of the gradients: if a parameter took no part in "
+                f"the loss, say DistributedDataParallel(..., find_unused_parameters=True). {AFTER_AN_ERROR}"
+            )
+        if self._is_applicable is None:
+            raise RuntimeError(
+                "step() without gradients: call the DistributedDataParallel module that is attached, and backward(), "
+                "outside of no_sync(); if a parameter may take no part in the loss, make DDP with "
+                "find_unused_parameters=True"
+            )
+        self._refuse_late_settings()
 
     def _refuse_late_settings(self) -> None:
         """Nothing is lost yet: put back what was there, and step() goes on."""
@@ -267,23 +294,26 @@ class HookedOneBitAdam(OneBitAdamArguments):
 
     # --- between the two ---
 
-    def _refuse_early(self, consequence: str = "") -> None:
-        self.run.check_whole()
+    def alone(self, what: str) -> AbstractContextManager[None]:
         if self._futures:
             raise RuntimeError(
-                "backward() is under way, or ended in the middle: what it has exchanged is not applied. Save after "
-                "step(); after an error make a new DDP module and a new optimizer, and load a checkpoint"
+                f"{what} can't begin, for backward() is under way, or ended in the middle: what it has exchanged is "
+                f"not applied. Wait for step(); after an error: {AFTER_AN_ERROR}"
             )
+        return super().alone(what)
+
+    def _refuse_early(self) -> None:
+        self.run.check_whole()
         if self._is_applicable is not None:
             raise RuntimeError(
                 "backward() has exchanged what step() must apply before anything else; of several backward passes in a "
-                f"step, put all but the last into no_sync(){consequence}"
+                "step, put all but the last into no_sync()"
             )
 
-    def state_dict(self) -> dict[str, Any]:
+    def check_readable(self) -> None:
+        super().check_readable()
         self._refuse_early()
-        return super().state_dict()
 
     def _load(self, groups: list[Any], states: dict[int, ParamState]) -> None:
         super()._load(groups, states)
-        self._is_applicable, self._futures = None, []
+        self._is_applicable = None

@@ -67,7 +67,8 @@ class Numbers:
             check_values(group)
         self._values = values
         run.values_changed += 1
-        told = [run.number, *(0.0 if isinstance(value, Tensor) else value for value in values)]  # a tensor is on a GPU
+        # a tensor is on a GPU: nobody waits for it
+        told = [run.number, *(0.0 if isinstance(value, Tensor) else as_python(value) for value in values)]
         self._checksum = zlib.crc32(repr(told).encode())
 
     def first_change(self, run: Run) -> str:
@@ -159,11 +160,27 @@ def _values_of(run: Run) -> list[Any]:
     return values
 
 
+def as_python(value: Any) -> Any:
+    """Numbers of NumPy, which a schedule may have put there, as Python's, in lists and dicts too.
+
+    Others can't be loaded safely, and one of float16 equals a float that it is not.
+    """
+    if type(value) is dict:
+        return {name: as_python(one) for name, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(as_python, value))
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
+
+
 def _are_same(values: list[Any], before: list[Any]) -> bool:
     try:
-        return values == before
+        return values == before and _kinds_of(values) == _kinds_of(before)
     except (RuntimeError, ValueError):  # a tensor or an array of several numbers, where one should be
         return False
+
+
+def _kinds_of(values: list[Any]) -> list[Any]:
+    return [_kinds_of(list(value)) if isinstance(value, tuple) else type(value) for value in values]
 
 
 def _factor(run: Run, squares: list[float]) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 
 from torch import Tensor
 
+from gpu_impl.optimizer.one_at_a_time import LOAD, READING
 from gpu_impl.optimizer.run import Run
 from gpu_impl.optimizer.state import ParamState, all_params, facts_for, pack, unpack
 from gpu_impl.optimizer.state_fits import check
@@ -25,7 +26,8 @@ class ParamStates(MutableMapping[Tensor, ParamState]):
 
     def _packed(self) -> dict[int, ParamState]:
         if self._states is None:
-            self._states = pack(self._run)
+            with self._run.one_at_a_time.during(READING):
+                self._states = pack(self._run)
         return self._states
 
     def _numbers(self) -> dict[Tensor, int]:
@@ -38,8 +40,9 @@ class ParamStates(MutableMapping[Tensor, ParamState]):
     def __setitem__(self, param: Tensor, value: ParamState) -> None:
         groups = [{**group, "onebit": facts_for(self._run, group)} for group in self._run.groups]
         states = {**self._packed(), self._numbers()[param]: value}
-        check(self._run, groups, states)
-        unpack(self._run, groups, states)
+        with self._run.one_at_a_time.during(LOAD):
+            check(self._run, groups, states)
+            unpack(self._run, groups, states)
         self._states = None
         self._changed()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from enum import StrEnum
 from itertools import chain
 from operator import is_, itemgetter, methodcaller
@@ -20,6 +20,7 @@ from gpu_impl.optimizer.collectives import Collectives
 from gpu_impl.optimizer.flat_params import local, refuse_shared
 from gpu_impl.optimizer.freeze_rule import FreezeRule
 from gpu_impl.optimizer.nodes import Nodes
+from gpu_impl.optimizer.one_at_a_time import OneAtATime
 from gpu_impl.optimizer.parcel import Parcel
 from gpu_impl.optimizer.plan import Content, Kind, cut, numbered
 from gpu_impl.optimizer.settings import Settings, refuse_settings, unread
@@ -66,7 +67,7 @@ class Run:
         shards: the ranks that hold the rest of a sharded model.
         identity: of the run, in its checkpoints; given by the first.
         broken: why the state can't be used any more, or "".
-        is_stepping: whether a step is under way: a signal handler or another thread may see the run then.
+        one_at_a_time: the step, save or load that is under way.
         settings_differ: whether a learning rate was seen to differ between workers, on the device.
     """
 
@@ -92,7 +93,7 @@ class Run:
         self.applied: Tensor | int = 0
         self.identity = ""
         self.number = 0
-        self.broken, self.is_stepping = "", False
+        self.broken, self.one_at_a_time = "", OneAtATime()
         self.settings_differ: Tensor | bool = False
         self._collectives: Collectives | None = None
         self._left_out: list[Tensor] = []  # they have never needed a gradient
@@ -256,28 +257,9 @@ class Run:
         return sum(len(content.numbers) for content in self.contents)
 
     def check_whole(self) -> None:
-        """Raise RuntimeError if a step ended in the middle, or is there now."""
-        self.check_idle()
+        """Raise RuntimeError if a step ended in the middle."""
         if self.broken:
             raise RuntimeError(self.broken)
-
-    def check_idle(self) -> None:
-        """Raise RuntimeError if a step is under way, in this thread below a signal handler or in another one."""
-        if self.is_stepping:
-            raise RuntimeError(
-                "a step of this optimizer is under way, so its state is neither the old nor the new one: save and load "
-                "between steps; a signal handler can set a flag that the training loop looks at after step()"
-            )
-
-    @contextmanager
-    def stepping(self) -> Iterator[None]:
-        """A step, from the first look at its gradients to its end."""
-        self.check_whole()
-        self.is_stepping = True
-        try:
-            yield
-        finally:
-            self.is_stepping = False
 
     def __enter__(self) -> Self:
         """A step begins: if it ends in the middle, by Ctrl-C too, its state must not be used or saved."""

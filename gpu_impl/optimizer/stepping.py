@@ -15,6 +15,7 @@ from torch.distributed.algorithms.join import Join
 from gpu_impl.optimizer.agreement import tell_failure
 from gpu_impl.optimizer.base import OneBitOptimizer, left_by_the_compiler
 from gpu_impl.optimizer.numbers import Decision
+from gpu_impl.optimizer.one_at_a_time import STEP
 from gpu_impl.optimizer.steps import gather
 
 
@@ -53,7 +54,8 @@ class SteppingOptimizer(OneBitOptimizer):
         return loss
 
     def take_part(self) -> None:
-        with self.run.stepping():
+        with self.run.one_at_a_time.during(STEP):
+            self.run.check_whole()
             self._take_part()
 
     def _take_part(self) -> None:

@@ -42,6 +42,7 @@ from gpu_impl.optimizer.before_forward import before_forward
 from gpu_impl.optimizer.bucket import Bucket, Group
 from gpu_impl.optimizer.buffer_bucket import average_of, gradient_of
 from gpu_impl.optimizer.numbers import Decision
+from gpu_impl.optimizer.one_at_a_time import READING
 from gpu_impl.optimizer.parcel import Parcel
 from gpu_impl.optimizer.settings import (
     DEFAULT_BUCKET_ELEMENTS,
@@ -212,6 +213,8 @@ class ZeroOneAdam(SteppingOptimizer):
         if self._is_home:
             yield  # what holds this block goes back
             return
+        with self.alone(READING):
+            pass
         self._refuse_changed()
         self._is_home = True
         try:
@@ -240,12 +243,12 @@ class ZeroOneAdam(SteppingOptimizer):
         written = [common for _, one in self._pairs() if one.is_written and (common := one.common_D()) is not None]
         self.run.written = checksum(written)
 
-    def state_dict(self) -> dict[str, Any]:
+    def _packed(self) -> dict[str, Any]:
         try:
             self._refuse_changed()
         except RuntimeError as error:  # torch asks for a state when it loads another one, which is the way out
             logger.warning("the state holds where this worker stood after its last step, for %s", error)
-        return super().state_dict()
+        return super()._packed()
 
     def take_step(self, decision: Decision, unscale: Tensor | None) -> None:
         if not decision.is_applied:

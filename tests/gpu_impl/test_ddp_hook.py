@@ -333,6 +333,81 @@ def test_what_is_advised_after_two_backward_passes_works():
     assert WorkerPool.of(2).call(after_two_backward_passes) == [True, True]
 
 
+def after_an_error_inside_backward():
+    """Of the model's own code, when some buckets were exchanged: all but a new DDP and optimizer is refused."""
+    network = Network()
+    optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
+    model = DistributedDataParallel(network, **SMALL)
+    optimizer.attach(model)
+    backward(model, 1)
+    optimizer.step()
+    saved, told = optimizer.state_dict(), []
+    refused = [
+        optimizer.state_dict,
+        optimizer.step,
+        lambda: optimizer.load_state_dict(saved),
+        lambda: optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))], "non_freeze": True}),
+        lambda: optimizer.attach(DistributedDataParallel(Network())),
+    ]
+
+    def ask(*_):
+        if not optimizer._futures:
+            return
+        for call in refused[:-1]:
+            with pytest.raises(RuntimeError) as caught:
+                call()
+            told.append(str(caught.value))
+        raise KeyError("of the model")
+
+    for param in network.parameters():
+        param.register_hook(ask)
+    optimizer.zero_grad()
+    with pytest.raises(KeyError, match="of the model"):
+        backward(model, 2)
+    for call in refused:
+        with pytest.raises(RuntimeError) as caught:
+            call()
+        told.append(str(caught.value))
+    return told
+
+
+def test_after_an_error_inside_backward_a_new_ddp_and_optimizer_are_asked_for():
+    for told in WorkerPool.of(2).call(after_an_error_inside_backward):
+        assert len(told) == 9
+        for message in told:
+            assert "backward() is under way, or" in message
+            assert message.endswith("make a new one and a new optimizer, attach it and load a checkpoint")
+
+
+def without_a_gradient():
+    """A parameter took no part in the loss, and nobody told DDP that this may be; or lr is refused in backward()."""
+    told = []
+    for wrong in ("unused", "one bucket", "lr"):
+        network = Network()
+        optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
+        model = DistributedDataParallel(network, **(SMALL if wrong == "unused" else {}))
+        optimizer.attach(model)
+        if wrong == "lr":
+            optimizer.param_groups[0]["lr"] = float("nan")
+
+        def step(model=model, optimizer=optimizer, with_all=wrong == "lr"):
+            backward(model, 1, with_all=with_all)
+            optimizer.step()
+
+        with pytest.raises(RuntimeError) as caught:
+            step()
+        told.append(str(caught.value))
+    return told
+
+
+def test_a_gradient_that_did_not_come_and_a_wrong_rate_are_told_with_what_to_do():
+    for unused, one_bucket, rate in WorkerPool.of(2).call(without_a_gradient):
+        assert "find_unused_parameters=True" in unused
+        assert "find_unused_parameters=True" in one_bucket
+        assert "lr must be a finite number >= 0, got nan" in rate
+        assert rate.endswith("make a new one and a new optimizer, attach it and load a checkpoint")
+
+
 def wrong_attachments():
     network = Network()
     with pytest.raises(ValueError, match="max_grad_norm: the hook"):

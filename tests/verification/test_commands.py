@@ -237,6 +237,25 @@ def test_no_class_ends_its_check_with_status_0(how, tmp_path, brief, monkeypatch
         assert "ended its process with exit status 0 before there was a verdict" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("written", [b"\0\0\0\x05wrong", b"\0\0\0\x02N.", b"\0\0\0\x04I42\n."])
+def test_what_the_class_writes_into_the_pipe_of_the_check_is_told(written, tmp_path, brief, monkeypatch, capsys):
+    """Bytes that are no pickle, and pickles that are no message."""
+    monkeypatch.setitem(PROFILES, "quick", replace(brief, arrays=2, largest=8, exact=0))
+    path = tmp_path / "writes.py"
+    path.write_text(
+        "import os\nfrom contextlib import suppress\nfrom verification.independent.optimizers import Eager\n"
+        "class Writes(Eager):\n    def step(self, grads_ND):\n        super().step(grads_ND)\n"
+        "        for descriptor in range(3, 32):\n            with suppress(OSError):\n"
+        f"                os.write(descriptor, {written!r})\n"
+    )
+    told = ""
+    try:
+        assert call(verify, f"{path}:Writes") == 3
+    except typer.BadParameter as error:  # before the first case
+        told = str(error)
+    assert "wrote into a file descriptor that it did not open" in told + " ".join(capsys.readouterr().out.split())
+
+
 def test_a_clause_that_raises_does_not_blame_the_class(tmp_path, quick):
     path = tmp_path / "mine.py"
     path.write_text(

@@ -16,7 +16,7 @@ import pytest
 
 from onebit_files import counted
 from verification.adapters.reference import ReferenceCollective, ReferenceCollectiveL1, ReferenceOptimizer
-from verification.independent.collectives import Vectorised
+from verification.independent.collectives import Float64, Vectorised
 from verification.independent.optimizers import Eager
 from verification.loading import load_class
 from verification.mutants import scale, signs
@@ -146,10 +146,30 @@ class Flushes(Vectorised):
         return tuple(flushed(array) for array in super().allreduce(*map(flushed, arrays)))
 
 
+def test_a_float64_class_that_sends_float32_scales_is_told_so():
+    class Narrow(Float64):
+        def scale_of(self, u):
+            return np.float32(super().scale_of(u))
+
+    u_ND = np.array([[0.1, 0.6]])
+    told = messages(Narrow, CollectiveCase(((u_ND, 0 * u_ND, u_ND[0]),)))
+    assert {"worker_scale", "server_scale"} <= set(told)
+    for name in ("worker_scale", "server_scale"):
+        assert told[name].endswith('a class with dtype = "float64" is checked with float64 scales')
+
+
+class LeastScale(Vectorised):
+    """No scale is below 1e-30."""
+
+    def scale_of(self, u):
+        return np.maximum(super().scale_of(u), np.float32(1e-30))
+
+
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("under_test", "hint"),
     [
+        (LeastScale, ""),
         (Words, "; chunk_multiple = 32 explains it: declare it, if it is meant"),
         (Flushes, "; flushes_subnormals = True explains it: declare it, if it is meant"),
         (scale.GuardedScale, ""),

@@ -126,4 +126,5 @@ def scale_of(u: Floats, u_tolerance: Floats, kind: Scale, traits: Traits) -> tup
     if kind == "l2":
         with np.errstate(divide="ignore", invalid="ignore"):
             lost = np.fmin(lost**0.5, lost / scale)
-    return scale, tolerance + own + lost
+    is_some = (largest[..., 0] > 0) | np.any(u_tolerance > 0, axis=-1)  # of zeros alone nothing is lost
+    return scale, tolerance + own + lost * is_some

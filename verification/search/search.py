@@ -37,7 +37,8 @@ LEAST_CASES, LEAST_PAIRS = 8, 0.9
 so large a share of the pairs of levels: in the others it had nothing to judge, such as a resize to as many workers."""
 
 SAMPLE = 12
-"""So many of the cases in which a clause fails must hold with a declaration for it to be named."""
+"""In so many of the cases in which a clause fails, and of those in which it holds, it must hold with a declaration for
+that to be named."""
 
 TOLD_AFTER, TOLD_ABOVE = 0.05, 3
 """After this share of its time a search says how long a whole one takes, if that is so many times its limit."""
@@ -47,7 +48,7 @@ TOLD_AFTER, TOLD_ABOVE = 0.05, 3
 class _Tally:
     """What is known of one clause so far: where it was judged and failed, and the smallest failing case.
 
-    ``again`` makes cases in which it failed anew.
+    ``again`` makes cases in which it failed anew, ``held`` those in which it held.
     """
 
     clause: Clause
@@ -56,6 +57,7 @@ class _Tally:
     failed: set[int] = field(default_factory=set)
     failing: tuple[float, Case, list[Finding]] | None = None
     again: list[Callable[[], Case]] = field(default_factory=list)
+    held: list[Callable[[], Case]] = field(default_factory=list)
 
 
 class _Search:
@@ -132,9 +134,10 @@ class _Search:
             if row is not None:
                 tally.rows.append(row)
             size = plan.size(case)
+            if row is not None:
+                (tally.again if name in found else tally.held).append(make)
             if name in found:
                 tally.failed.add(self.cases)
-                tally.again += [make] * (row is not None)
             if name in found and (tally.failing is None or size < tally.failing[0]):
                 tally.failing = size, case, found[name]
                 self.found(Verdict(tally.clause, "fails", tuple(found[name]), case, tally.cases))
@@ -167,7 +170,12 @@ class _Search:
         causes = Causes(self.driver, self.profile.simplifying)
         failing = [
             Failing(
-                one.clause, one.case, one.findings, frozenset(tally.failed), one.cases, _spread(tally.again, SAMPLE)
+                one.clause,
+                one.case,
+                one.findings,
+                frozenset(tally.failed),
+                one.cases,
+                (*_spread(tally.again, SAMPLE), *_spread(tally.held, SAMPLE)),
             )
             for one in verdicts
             if one.case is not None and (tally := self.tallies[one.clause.id])
@@ -321,7 +329,8 @@ def search(
     result = Result(verdicts, coverage, run.left_out, run.notes(), run.cases, seconds, cpu_seconds)
     searched(result)
     driver.deadline = run.begin + limit
-    return replace(result, causes=run.explained(verdicts))
+    causes = run.explained(verdicts)
+    return replace(result, causes=causes, seconds=time.monotonic() - run.begin, cpu_seconds=time.process_time() - began)
 
 
 @contextmanager
