@@ -245,7 +245,7 @@ def test_what_the_class_writes_into_the_pipe_of_the_check_is_told(written, tmp_p
     path.write_text(
         "import os\nfrom contextlib import suppress\nfrom verification.independent.optimizers import Eager\n"
         "class Writes(Eager):\n    def step(self, grads_ND):\n        super().step(grads_ND)\n"
-        "        for descriptor in range(3, 32):\n            with suppress(OSError):\n"
+        "        for descriptor in range(3, 256):\n            with suppress(OSError):\n"
         f"                os.write(descriptor, {written!r})\n"
     )
     told = ""

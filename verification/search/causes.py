@@ -184,7 +184,7 @@ class Causes:
         return [replace(one, message=one.message + texts[one.clause], hints=()) for one in findings]
 
     def hint(self, clause: str, case: Case) -> Hint | None:
-        """A declaration with which a clause fails neither in ``case`` nor in others, where it fails or holds without."""
+        """A declaration with which a clause fails neither in ``case``, nor in others that it failed or held in."""
         failing, tried, name = self.failing.get(clause), set[Hint](), clause.partition(".")[2]
         wanted = self.hints(case, name)
         cases = [case, *(make() for make in (failing.again if failing and wanted else ()))]
