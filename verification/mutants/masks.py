@@ -103,6 +103,15 @@ class FloorOfTheMaximum(BaseOptimizer):
         return self.hyper.variance_floor * float(self.v_D.max())
 
 
+class FloorOverflows(BaseOptimizer):
+    """The mean in the floor is summed in float32, and where that overflows there is no floor."""
+
+    def variance_floor(self, live_D):
+        with np.errstate(over="ignore"):
+            total = float(self.v_D[live_D].sum(dtype=np.float32))
+        return self.hyper.variance_floor * total / max(1, int(live_D.sum())) if np.isfinite(total) else 0.0
+
+
 class FloorUsedNotStored(BaseOptimizer):
     """The floor is not stored but applied again in each denominator, to the mean over all coordinates."""
 

@@ -39,6 +39,10 @@ NEARLY = (3e-19, 1e-17, 1e-12)
 WARM = 1e12
 """The warm-up's gradients before late ones near the largest float32: P is so small that x stays finite."""
 
+WARMEST = 0.95 * float(np.sqrt(np.finfo(np.float32).max))
+"""The largest gradient of some such warm-ups, most others near it: its square is finite, but the sum of v, of which
+the mean for the floor is made, may overflow."""
+
 TIED = (*range(1, 9), 12, 16, 24, 32, 64, 128)
 """The N of runs with ties at the server."""
 
@@ -260,6 +264,9 @@ def _gradients(
         nearly = rng.choice(NEARLY[traits.flushes_subnormals :], dim)
         warm_D = np.where(rng.random(dim) < rng.choice([0.3, 1.0]), nearly, warm_D)
     grads_TND[:early] *= warm_D
+    if row["magnitude"] == "largest" and rng.random() < 0.5:
+        sizes_TND = 0.5 + 0.5 * np.abs(grads_TND[:early]) / np.abs(grads_TND[:early]).max()
+        grads_TND[:early] = sizes_TND * WARMEST * rng.choice([-1.0, 1.0], dim) * rng.choice([1.0, 1.0, 1e-6], dim)
     late = grads_TND[early:]
     # in the update form P, which may be as large as 1e8, multiplies it
     huge = traits.checked_as.huge if row.get("compress", "momentum") == "momentum" else 1e22
