@@ -87,6 +87,9 @@ def lemma(name: str, theorem: Theorem, lemmas: Mapping[str, Theorem], at: Mappin
             may lie outside its domains.
     """
     one, values = lemmas[name], at or {}
+    if fixed := [key for key in values if not isinstance(key, sp.Symbol)]:
+        what = code_of(fixed[0])
+        raise ValueError(f"{name} can be used at other numbers, not at another {what}: name it as {name} does")
     if one.rank not in (Rank.KERNEL, Rank.SYMBOLIC):
         raise ValueError(f"{name} is only of the rank {one.rank}: it can't carry a proof")
     if wrong := faults(one, lemmas):
@@ -115,6 +118,7 @@ def _within(value: sp.Expr, interval: sp.Interval, name: str, theorem: Theorem) 
             raise ValueError(f"{value} is not known to lie in {interval}, which {name} needs")
 
 
+STRICT = (sp.StrictLessThan, sp.StrictGreaterThan)
 DOMAINS = "the domains of its symbols (a hypothesis doesn't count here: give the symbol a domain)"
 
 
@@ -191,10 +195,8 @@ class _Chain:
             return
         if line.relation == "=" and line.slack:
             yield "an identity has no slack"
-        if line.relation in ("<", ">") and not any(
-            positive(self._at_instance(term), self.theorem) for term in line.slack
-        ):
-            yield "a strict line needs a slack that is known to be positive"
+        if line.relation in ("<", ">") and not self._is_strict(line):
+            yield "a strict line needs a slack that is known to be positive, or such a factor of a strict hypothesis"
         up = -1 if line.relation in (">=", ">") else 1
         rest = up * (to - before)
         try:
@@ -212,6 +214,11 @@ class _Chain:
                 yield f"the slack {term} is not known to be non-negative by {DOMAINS}"
         if not is_zero(self._at_instance(rest)):
             yield "the residual is not 0, or SymPy does not see that it is (what needs sums or induction goes to Coq)"
+
+    def _is_strict(self, line: Line) -> bool:
+        """Whether its slack, or something strict that it uses, keeps its sides apart."""
+        strict = [use.times for use in line.uses if isinstance(self.hypotheses.get(use.name), STRICT)]
+        return any(positive(self._at_instance(term), self.theorem) for term in (*line.slack, *strict))
 
     def _at_instance(self, expression: Any) -> sp.Expr:
         stated = sp.sympify(expression).subs(dict(self.theorem.instance), simultaneous=True)

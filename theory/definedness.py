@@ -49,18 +49,21 @@ def is_zero(expression: Any) -> bool:
 def parametrised(expression: sp.Expr, theorem: Theorem) -> sp.Expr:
     """``expression`` with each symbol of a bounded domain written through a symbol that may be any positive number.
 
-    (a, b) becomes (a + b o)/(1 + o) with o > 0, [a, b) the same with o >= 0, and (a, oo) becomes a + o. Every value of
-    the domain is reached and no other, so what is non-negative in o is non-negative on the domain. A domain that is
-    closed at both ends is reached without its upper end, which :func:`on_domains` looks at as well. No theorem has o.
+    (a, b) becomes (a + b o)/(1 + o) with o > 0, [a, b) the same with o >= 0, (a, oo) becomes a + o and (-oo, b) b - o.
+    Every value of the domain is reached and no other, so what is non-negative in o is non-negative on the domain. A
+    domain that is closed at both ends is reached without its upper end, which :func:`on_domains` looks at as well. No
+    theorem has o.
     """
     swaps = {}
     for symbol in expression.atoms(sp.Symbol):
         interval = theorem.domain(symbol)
         low, high = interval.start, interval.end
-        if symbol.is_integer or interval == implied_domain(symbol) or not low.is_finite:
+        if symbol.is_integer or interval == implied_domain(symbol) or not (low.is_finite or high.is_finite):
             continue
         closed = not interval.left_open
-        if high is sp.oo:
+        if low is -sp.oo:
+            swaps[symbol] = high - sp.Dummy(**{"positive" if interval.right_open else "nonnegative": True})
+        elif high is sp.oo:
             odds = sp.Dummy(**{"nonnegative" if closed else "positive": True})
             swaps[symbol] = low + odds
         elif interval.right_open or closed:
@@ -151,8 +154,12 @@ def _named(expression: sp.Expr) -> str:
 
 
 def undefined(expression: sp.Expr, theorem: Theorem) -> Iterator[str]:
-    """Divisors that may be 0, roots, real powers and logarithms of what may be negative."""
+    """Divisors that may be 0, roots, real powers and logarithms of what may be negative, indices that may be none."""
     yield from undefined_powers(expression, theorem)
+    for part in expression.atoms(sp.Indexed, At):
+        for index in part.indices if isinstance(part, sp.Indexed) else part.args[1:]:
+            if not (index.is_integer and index.is_nonnegative):
+                yield f"the index {index} of {part} is not known to be a natural number"
     for kind, base in _divisors_and_roots(expression, theorem):
         if kind == "divisor":
             yield f"the divisor {base} is not known to be other than 0"

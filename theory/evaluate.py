@@ -8,7 +8,7 @@ computes in float64, on arrays too; :func:`exact_bound` in intervals, and gives 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -254,47 +254,6 @@ def with_defaults(theorem: Theorem, side: Any, values: Mapping[str, Any]) -> dic
         check_domain(item.row, value)
         result[item.row.symbol] = value
     return result
-
-
-def check_scalars(theorem: Theorem, values: Mapping[str, Any]) -> None:
-    """Refuse, with a ValueError that names the symbol, several numbers where one is asked for."""
-    for row in theorem.variables:
-        value: Any = values.get(row.code)
-        if isinstance(row.symbol, sp.Symbol) and axes_of(value) > 0:
-            raise ValueError(f"{row.code} is one number ({row.meaning}), not {len(value)} of them")
-
-
-def check_axes(items: Iterable[Input], values: Mapping[str, Any]) -> None:
-    """Refuse, with a ValueError that names it, an array whose axes are not those of its default."""
-    for item in items:
-        row, expected = item.row, axes_of(item.default)
-        if expected and (given := axes_of(values.get(row.code))) != expected:
-            raise ValueError(
-                f"{row.code} ({row.meaning}) has {expected} {'axis' if expected == 1 else 'axes'}, not {given}: write "
-                f"it like {row.code}={sample_of(expected)}"
-            )
-
-
-def axes_of(value: Any) -> int:
-    """Axes of an array or of nested lists; 0 for a number or a function.
-
-    Raises:
-        ValueError: lists stand beside numbers.
-    """
-    if not isinstance(value, (list, tuple)):
-        return int(np.ndim(value))
-    inner = {axes_of(item) for item in value} or {0}
-    if len(inner) > 1:
-        raise ValueError("an array holds lists beside numbers, or lists of other depths")
-    return 1 + inner.pop()
-
-
-def sample_of(axes: int) -> str:
-    """How an array of so many axes is typed; brackets in quotes, for the shell."""
-    text = "1,2"
-    for _ in range(axes - 1):
-        text = f"[{text}],[{text}]"
-    return f"{text},3" if axes == 1 else f"'[{text}]'"
 
 
 def evaluate(expression: Any, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Any:  # noqa: PLR0911, PLR0912

@@ -56,7 +56,10 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Use:
-    """A hypothesis, or the conclusion of another theorem, with values for its variables, times a factor."""
+    """A hypothesis, or the conclusion of another theorem, with values for its numbers and indices, times a factor.
+
+    Its arrays and functions keep their names.
+    """
 
     name: str
     times: Expression = 1
@@ -87,7 +90,10 @@ class Quoted:
 
 @dataclass(frozen=True)
 class Line:
-    """One step of a chain: the expression before it is ``relation`` (=, <=, >=) ``to``, and why."""
+    """One step of a chain: the expression before it is ``relation`` (=, <=, <, >=, >) ``to``, and why.
+
+    A line with < or > has a slack that is positive, or uses a strict hypothesis times something positive.
+    """
 
     relation: str
     to: Expression

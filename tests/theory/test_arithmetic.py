@@ -13,7 +13,7 @@ import sympy as sp
 import typer
 from typer.testing import CliRunner
 
-from theory import cli
+from theory import assignments, cli
 from theory.arithmetic import Intervals, NotEvaluated, intervals, plain, rounded, settled, shown
 from theory.evaluate import bound, evaluate, exact_bound
 from theory.formula import array
@@ -139,7 +139,7 @@ def test_shown_as_the_format_g(value):
 
 
 def test_arrays_of_defaults_are_read_as_they_are_printed():
-    given = cli._as_typed({"a": np.array([[0.1, 2.0]])}["a"])
+    given = assignments._as_typed({"a": np.array([[0.1, 2.0]])}["a"])
     assert given == [[Fraction(1, 10), 2]]
     (item,) = select(["T1g"])
-    assert cli.evaluated([item], {"other_magnitude": Fraction(1, 10)})
+    assert assignments.evaluated([item], {"other_magnitude": Fraction(1, 10)})

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import theory
 from theory import cli, kernel, mutants, registry, theorems
-from theory.cli import parse_assignments, typed_names
+from theory.assignments import parse_assignments, typed_names
 from theory.evaluate import inputs
 from theory.json_rows import as_json
 from theory.registry import all_theorems
