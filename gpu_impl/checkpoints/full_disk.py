@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from torch import Tensor
+from torch.distributed.checkpoint.api import CheckpointException
 
 from gpu_impl.optimizer.collectives import CollectiveFailedError
 from gpu_impl.optimizer.flat_params import local
@@ -19,12 +20,22 @@ MARGIN = 2**16
 """Bytes that a checkpoint takes beside its tensors, at least."""
 
 
+def _below(error: BaseException) -> BaseException | None:
+    """What interrupted the writing, if anything did: torch then ends its file, which fails for want of the rest."""
+    below: BaseException | None = error
+    while (below := below.__cause__ or below.__context__) is not None:
+        if not isinstance(below, (OSError, RuntimeError, CheckpointException)):
+            return below
+    return None
+
+
 @contextmanager
 def told_if_full(folder: Path, tensors: Iterable[Tensor]) -> Iterator[None]:
     """Around writing ``tensors`` to ``folder``.
 
     Raises:
         OSError: it failed; if for want of space, then with what is needed and what is free.
+        BaseException: a signal handler raised it in between.
         CollectiveFailedError: another worker died.
     """
     free = shutil.disk_usage(folder).free
@@ -33,6 +44,8 @@ def told_if_full(folder: Path, tensors: Iterable[Tensor]) -> Iterator[None]:
     except CollectiveFailedError:
         raise
     except (OSError, RuntimeError) as error:
+        if (interruption := _below(error)) is not None:
+            raise interruption from None
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         needed = MARGIN + sum(local(tensor).nbytes for tensor in tensors)
         is_short = min(free, shutil.disk_usage(folder).free) < needed  # the other workers write there too

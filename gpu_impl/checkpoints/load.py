@@ -48,11 +48,14 @@ def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, 
         RuntimeError: a step or a save is under way.
         KeyboardInterrupt: Ctrl-C; the other workers get a RuntimeError.
 
-    In each case nothing is changed, on any worker.
+    In each case nothing is changed, on any worker. What ends it later, while model and optimizer are written to (a want
+    of memory, an exception of a signal handler), leaves an optimizer that refuses to step and to save.
     """
     check_arguments("load_checkpoint", folder, optimizer, model)
     with optimizer.alone(LOAD):
-        return _load(Path(folder), optimizer, model)
+        extra = _load(Path(folder), optimizer, model)
+    optimizer.after_load()
+    return extra
 
 
 def _load(folder: Path, optimizer: OneBitOptimizer, model: nn.Module | None) -> Any:
@@ -70,9 +73,10 @@ def _load(folder: Path, optimizer: OneBitOptimizer, model: nn.Module | None) -> 
         state, model_state, extra, manifest = together.call(read)
         seen = everyone.objects((manifest["run"], manifest["files"]))
         together.call(partial(_same_for_all, seen, folder))
-        if model is not None:
-            model.load_state_dict(model_state)
-        optimizer.continue_from(state)  # after the model: between two meetings it says where this worker stands
+        with optimizer.run:
+            if model is not None:
+                model.load_state_dict(model_state)
+            optimizer.continue_from(state)  # after the model: between two meetings it says where this worker stands
         optimizer.run.identity = manifest["run"]
     return extra
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -111,6 +111,30 @@ def plain_errors() -> Iterator[None]:
             raise OSError(f"rank {rank}: {_first_line(reason)}") from reason
 
 
+def is_out_of_memory(error: BaseException | None) -> TypeGuard[RuntimeError | MemoryError]:
+    """Whether it says that memory could not be had."""
+    says = isinstance(error, RuntimeError) and ("allocate memory" in str(error) or "out of memory" in str(error))
+    return says or isinstance(error, MemoryError)
+
+
+@contextmanager
+def told_if_out_of_memory(key: str) -> Iterator[None]:
+    """Around reading ``key``.
+
+    Raises:
+        RuntimeError: there was no memory for it; the checkpoint may be whole.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise RuntimeError(
+            f"there was not enough memory to read {key}; nothing says that the checkpoint is damaged: free memory, or "
+            "let fewer processes load on this machine at once"
+        ) from error
+
+
 def _first_line(error: BaseException | None) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
@@ -168,6 +192,7 @@ class Reader:
 
         Raises:
             ValueError: it is missing, damaged, or not of the shape and dtype of ``like``.
+            RuntimeError: there is no memory for it.
         """
         kind = self.kinds.get(key)
         if not isinstance(kind, TensorStorageMetadata):
@@ -175,10 +200,11 @@ class Reader:
         found = (tuple(kind.size), kind.properties.dtype)
         if like is not None and found != (wanted := (tuple(like.shape), like.dtype)):
             raise ValueError(f"{key} is {found[1]} {found[0]} in the checkpoint, must be {wanted[1]} {wanted[0]}")
-        target = torch.empty(kind.size, dtype=kind.properties.dtype) if like is None else torch.empty_like(like)
-        self._read(key, target)
-        if checksum([local(target)]) != self.manifest["tensors"].get(sum_key(key, shard)):
-            self._check_pieces(key, kind)
+        with told_if_out_of_memory(key):
+            target = torch.empty(kind.size, dtype=kind.properties.dtype) if like is None else torch.empty_like(like)
+            self._read(key, target)
+            if checksum([local(target)]) != self.manifest["tensors"].get(sum_key(key, shard)):
+                self._check_pieces(key, kind)
         return target
 
     def _read(self, key: str, target: Tensor) -> None:
@@ -189,6 +215,8 @@ class Reader:
             raise
         except OSError as error:
             reason = error.__cause__
+            if is_out_of_memory(reason):
+                raise reason from None
             if isinstance(reason, OSError) and not isinstance(reason, FileNotFoundError):
                 raise reason from None
             raise ValueError(f"the checkpoint is damaged: {key} can't be read ({_first_line(reason)})") from error

@@ -256,9 +256,13 @@ class OneBitOptimizer(Optimizer, Joinable):
         Raises:
             ValueError: it is damaged, of another kind, or does not fit; then nothing is changed.
             RuntimeError: a step, a save or another load is under way.
+
+        What ends it in the middle all the same, Ctrl-C or a want of memory, leaves an optimizer that refuses to step
+        and to save until a state is loaded.
         """
         with self.alone(LOAD):
             self.continue_from(state_dict)
+        self.after_load()
 
     def continue_from(self, state_dict: dict[str, Any]) -> None:
         """What :meth:`load_state_dict` does, for one who has said that a load is under way."""
@@ -268,6 +272,9 @@ class OneBitOptimizer(Optimizer, Joinable):
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             state_dict = hook(self, state_dict) or state_dict
         self._load(*self.check_state_dict(state_dict))
+
+    def after_load(self) -> None:
+        """What the user has registered for after a load."""
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
@@ -288,11 +295,12 @@ class OneBitOptimizer(Optimizer, Joinable):
 
     def _load(self, groups: list[Any], states: dict[int, ParamState]) -> None:
         """Continue from what was checked."""
-        unpack(self.run, groups, states)
-        for group, saved in zip(self.param_groups, groups, strict=True):
-            kept = {name: value for name, value in saved.items() if name not in ("params", "param_names")}
-            group.update(copy.deepcopy(kept))
-        self._look_again()
+        with self.run:
+            unpack(self.run, groups, states)
+            for group, saved in zip(self.param_groups, groups, strict=True):
+                kept = {name: value for name, value in saved.items() if name not in ("params", "param_names")}
+                group.update(copy.deepcopy(kept))
+            self._look_again()
 
     def _look_again(self) -> None:
         """The next step compares the workers, as the first one does."""

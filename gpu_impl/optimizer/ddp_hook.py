@@ -255,7 +255,8 @@ class HookedOneBitAdam(OneBitAdamArguments):
             )
         if self._is_applicable is None:
             raise RuntimeError(
-                "step() without gradients: call the DistributedDataParallel module that is attached, and backward(), "
+                "step() without gradients, or a load has dropped what backward() exchanged: call the "
+                "DistributedDataParallel module that is attached, and backward(), "
                 "outside of no_sync(); if a parameter may take no part in the loss, make DDP with "
                 "find_unused_parameters=True"
             )
@@ -275,7 +276,8 @@ class HookedOneBitAdam(OneBitAdamArguments):
         if not all(inbox.is_untouched() for inbox in self._inboxes):
             raise RuntimeError(
                 "a gradient was changed between backward() and step(), where it is a shared momentum already: to clip, "
-                "use OneBitAdam with max_grad_norm and gpu_impl.leave_gradients_local(ddp)"
+                "or to use a GradScaler, which unscales it, take OneBitAdam (max_grad_norm) and "
+                "gpu_impl.leave_gradients_local(ddp)"
             )
 
     def _apply(self) -> None:

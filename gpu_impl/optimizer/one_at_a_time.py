@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from weakref import ref
 
 STEP, SAVE, LOAD, READING, NEW_GROUP = "a step", "a save", "a load", "a read of the state", "a new parameter group"
 
@@ -16,11 +18,20 @@ NESTED = {(SAVE, READING), (READING, READING)}
 """What may be begun, by the same thread, inside what: neither changes anything that the other has begun to read."""
 
 
+@dataclass(eq=False, frozen=True)
+class Doing:
+    """Something that is under way, in a thread."""
+
+    what: str
+    thread: int
+
+
 class OneAtATime:
     """What an optimizer is doing."""
 
     def __init__(self) -> None:
-        self._now: dict[object, tuple[str, int]] = {}  # what is under way, and in which thread
+        # Weak: what an interruption ends between two lines is forgotten with the frame that began it.
+        self._now: dict[int, ref[Doing]] = {}
 
     @contextmanager
     def during(self, what: str) -> Iterator[None]:
@@ -29,16 +40,17 @@ class OneAtATime:
         Raises:
             RuntimeError: something else is under way.
         """
-        token = object()
+        own = Doing(what, threading.get_ident())
         try:
-            self._now[token] = what, threading.get_ident()
-            for other, (outer, thread) in list(self._now.items()):
-                if other is not token and not ((outer, what) in NESTED and thread == threading.get_ident()):
-                    raise RuntimeError(
-                        f"{outer} of this optimizer is under way, in another thread or below this signal handler, so "
-                        f"{what} can't begin: let one end before the other begins; a signal handler can set a flag "
-                        "that the training loop looks at after step()"
-                    )
+            self._now[id(own)] = ref(own)
+            for outer in [weak() for weak in list(self._now.values())]:
+                if outer in (None, own) or ((outer.what, what) in NESTED and outer.thread == own.thread):
+                    continue
+                raise RuntimeError(
+                    f"{outer.what} of this optimizer is under way, in another thread, or below this signal handler or "
+                    f"hook, so {what} can't begin: let one end before the other begins; a signal handler can set a "
+                    "flag that the training loop looks at after step()"
+                )
             yield
         finally:
-            self._now.pop(token, None)
+            self._now.pop(id(own), None)

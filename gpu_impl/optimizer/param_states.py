@@ -42,7 +42,8 @@ class ParamStates(MutableMapping[Tensor, ParamState]):
         states = {**self._packed(), self._numbers()[param]: value}
         with self._run.one_at_a_time.during(LOAD):
             check(self._run, groups, states)
-            unpack(self._run, groups, states)
+            with self._run:
+                unpack(self._run, groups, states)
         self._states = None
         self._changed()
 

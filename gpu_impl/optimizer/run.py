@@ -257,16 +257,17 @@ class Run:
         return sum(len(content.numbers) for content in self.contents)
 
     def check_whole(self) -> None:
-        """Raise RuntimeError if a step ended in the middle."""
+        """Raise RuntimeError if a step or a load ended in the middle."""
         if self.broken:
             raise RuntimeError(self.broken)
 
     def __enter__(self) -> Self:
-        """A step begins: if it ends in the middle, by Ctrl-C too, its state must not be used or saved."""
+        """A step or a load begins: if it ends in the middle, by Ctrl-C too, the state must not be used or saved."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self.broken = (
-                f"this optimizer stopped in the middle of a step ({kind.__name__}): load a checkpoint before going on"
+                f"this optimizer stopped in the middle of a step or a load ({kind.__name__}): load a checkpoint before "
+                "going on"
             )

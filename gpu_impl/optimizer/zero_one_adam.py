@@ -160,11 +160,12 @@ class ZeroOneAdam(SteppingOptimizer):
         super().__init__(params, defaults, settings, backend, process_group)
 
     def _load(self, groups: list[Any], states: dict[int, ParamState]) -> None:
-        super()._load(groups, states)
-        self._end_hook()
-        self._note_written()
-        if any(bucket.is_loaded for _, bucket in self._pairs()):
-            self._hook = before_forward(self, all_params(self.run), ZeroOneAdam._return_to_loaded)
+        with self.run:
+            super()._load(groups, states)
+            self._end_hook()
+            self._note_written()
+            if any(bucket.is_loaded for _, bucket in self._pairs()):
+                self._hook = before_forward(self, all_params(self.run), ZeroOneAdam._return_to_loaded)
 
     @torch.no_grad()
     def _return_to_loaded(self) -> bool:
@@ -224,12 +225,13 @@ class ZeroOneAdam(SteppingOptimizer):
                 parcel.publish()
             yield
         finally:
-            self._is_home = False
-            for parcel, bucket in self._pairs():
-                bucket.take_written()
-                bucket.go_back()
-                parcel.publish()
-            self._note_written()
+            with self.run:
+                self._is_home = False
+                for parcel, bucket in self._pairs():
+                    bucket.take_written()
+                    bucket.go_back()
+                    parcel.publish()
+                self._note_written()
 
     def _pairs(self) -> Iterator[tuple[Parcel, ZeroOneBucket]]:
         return ((parcel, bucket) for parcel in self.run.parcels for _, bucket in _buckets_of(parcel))

@@ -248,7 +248,7 @@ def test_a_first_step_that_was_interrupted_is_told_by_all_that_follow():
     """Parameters without a buffer never moved again, without a word."""
     for said in pool(2).call(first_step_interrupted):
         assert len(said) == 2
-        assert all("stopped in the middle of a step (KeyboardInterrupt)" in line for line in said)
+        assert all("stopped in the middle of a step or a load (KeyboardInterrupt)" in line for line in said)
 
 
 def loaded_after_an_interrupted_first_step(steps):
