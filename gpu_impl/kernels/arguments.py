@@ -62,7 +62,8 @@ def check_scale_block(scale_block: int | None) -> None:
     if scale_block is None:
         return
     if isinstance(scale_block, bool) or not isinstance(scale_block, int) or scale_block < 8 or scale_block % 8:
-        raise ValueError(f"scale_block must be None or a positive multiple of 8, an int, got {scale_block!r}")
+        hint = ": write .item() behind it for Python's number" if hasattr(scale_block, "item") else ""
+        raise ValueError(f"scale_block must be None or a positive multiple of 8, got {scale_block!r}{hint}")
 
 
 def check_beta(name: str, beta: float) -> None:

@@ -255,10 +255,9 @@ class HookedOneBitAdam(OneBitAdamArguments):
             )
         if self._is_applicable is None:
             raise RuntimeError(
-                "step() without gradients, or a load has dropped what backward() exchanged: call the "
-                "DistributedDataParallel module that is attached, and backward(), "
-                "outside of no_sync(); if a parameter may take no part in the loss, make DDP with "
-                "find_unused_parameters=True"
+                "step() without gradients: call the DistributedDataParallel module that is attached, and backward(), "
+                "outside of no_sync(), and after a load anew, for that drops what was exchanged; if a parameter may "
+                "take no part in the loss, make DDP with find_unused_parameters=True"
             )
         self._refuse_late_settings()
 

@@ -110,6 +110,7 @@ class Claim:
         source: how the published claim is known, as docs/published.md marks it; "ours" where it is not the paper's.
         conditions: where it is expected to hold, where to fail, and why.
         figures: figures whose tables ``measure`` reads.
+        shown_in: other figures that show it, whose tables ``measure`` does not read.
         others: other facts that it reads, by the names in ``facts.py``.
         theorems: ids of the theorems that it rests on.
         laws: ids of laws and conventions (docs/algorithm.md).
@@ -129,6 +130,7 @@ class Claim:
     conditions: str
     measure: Callable[[Facts], list[Check]]
     figures: tuple[str, ...] = ()
+    shown_in: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     theorems: tuple[str, ...] = ()
     laws: tuple[str, ...] = ()

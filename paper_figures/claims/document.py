@@ -75,7 +75,7 @@ def figures_of(claims: list[Claim]) -> list[str]:
     lines += [f"({recorded()['timed']}: one seed or more of each run, times the seeds).\n"]
     lines += ["| figure | shows | claims | minutes |", "|---|---|---|---|"]
     for figure in all_figures().values():
-        shown = ", ".join(f"[{c.id}](#{anchor(c)})" for c in claims if figure.name in c.figures)
+        shown = ", ".join(f"[{c.id}](#{anchor(c)})" for c in claims if figure.name in (*c.figures, *c.shown_in))
         lines.append(f"| `{figure.name}` | {figure.title} | {shown or '–'} | {minutes_text(figure)} |")
     return [*lines, ""]
 
@@ -106,7 +106,7 @@ def section(claim: Claim) -> str:
     verdict = recorded()["verdicts"].get(claim.id)
     evidence = {
         "verdict": f"**{verdict}**. {recorded()['reasons'].get(claim.id, '')}".rstrip() if verdict else "",
-        "figures": ", ".join(f"`{name}`" for name in claim.figures),
+        "figures": ", ".join(f"`{name}`" for name in (*claim.figures, *claim.shown_in)),
         "other facts": ", ".join(f"`{name}`" for name in claim.others),
         "theorems": ", ".join(claim.theorems),
         "laws": ", ".join(claim.laws),

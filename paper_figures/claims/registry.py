@@ -41,8 +41,8 @@ def all_claims() -> tuple[Claim, ...]:
 
 
 def shown_by(figure: str) -> list[Claim]:
-    """The claims that rest on a figure, by its name."""
-    return [claim for claim in all_claims() if figure in claim.figures]
+    """The claims that a figure, by its name, shows: those that rest on it, and others."""
+    return [claim for claim in all_claims() if figure in (*claim.figures, *claim.shown_in)]
 
 
 def claims_table(facts: Facts, claims: Iterable[Claim] | None = None) -> list[dict[str, Any]]:

@@ -128,7 +128,7 @@ def test_measuring_is_pure(claim):
 def test_references_exist(claim):
     assert set(claim.theorems) <= {theorem.id for theorem in all_theorems()}
     assert set(claim.properties) <= {clause.id for clause in CHECKED}
-    assert set(claim.figures) <= set(all_figures())
+    assert set(claim.figures + claim.shown_in) <= set(all_figures())
     laws = set(re.findall(r"^\| (L\d+) \|", (ROOT / "docs/algorithm.md").read_text(), flags=re.MULTILINE))
     laws |= set(re.findall(r"^- \*\*(C\d+),", (ROOT / "docs/algorithm.md").read_text(), flags=re.MULTILINE))
     assert set(claim.laws) <= laws

@@ -80,7 +80,7 @@ def test_drawing_is_a_pure_function_of_the_table(figure, tmp_path):
     told = (tmp_path / "one" / f"{figure.name}.md").read_text()
     assert figure.caption in told
     assert re.findall(r"\bP\d+(?=, )", told.splitlines()[-1]) == [
-        c.id for c in all_claims() if figure.name in c.figures
+        c.id for c in all_claims() if figure.name in c.figures + c.shown_in
     ]
 
 

@@ -86,7 +86,7 @@ def test_the_list_has_claims_and_minutes(tmp_path, capsys):
     rows = {row["name"]: row for row in json.loads((tmp_path / "list.json").read_text())}
     assert set(rows) == set(all_figures())
     for name, row in rows.items():
-        assert row["claims"] == [claim.id for claim in all_claims() if name in claim.figures]
+        assert row["claims"] == [claim.id for claim in all_claims() if name in claim.figures + claim.shown_in]
         assert re.search(rf"^{name} .*{' '.join(row['claims'])}$", told, flags=re.MULTILINE)
     assert all(row["minutes"] == recorded()["minutes"].get(name, row["minutes"] and None) for name, row in rows.items()
                if all_figures()[name].runs)  # fmt: skip

@@ -38,6 +38,7 @@ CLAIM = Claim(
         '"Up to": the warm-up caps it at 1/w. SQuAD\'s short fine-tuning, a fifth of which is warm-up, stays below.'
     ),
     figures=FIGURES,
+    shown_in=("volume",),
     others=("published",),
     theorems=("T10a",),
     pair=(ONE_BIT.label, ADAM.label),

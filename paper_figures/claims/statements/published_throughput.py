@@ -57,6 +57,7 @@ CLAIM = Claim(
         "Ethernet; on InfiniBand the all-reduce is too small a share of the step."
     ),
     others=("profile", "published"),
+    shown_in=("throughput_against_gpus",),
     theorems=("T10b", "T10c", "T10f"),
     pair=None,
     measure=measure,

@@ -36,6 +36,7 @@ CLAIM = Claim(
     source="seen",
     conditions="",
     figures=FIGURES,
+    shown_in=("volume",),
     theorems=("T10d",),
     properties=("collective.wire_bytes",),
     pair=(ONE_BIT.label, ADAM.label),
