@@ -54,7 +54,7 @@ def sample_of(axes: int) -> str:
     text = "1,2"
     for _ in range(axes - 1):
         text = f"[{text}],[{text}]"
-    return f"{text},3" if axes == 1 else f"'[{text}]'"
+    return f"{text},3 (one entry: '[1]')" if axes == 1 else f"'[{text}]'"
 
 
 def check_lengths(theorem: Theorem, given: Collection[str], values: Mapping[str, Any]) -> None:

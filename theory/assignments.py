@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -60,11 +60,22 @@ def _nested(name: str, text: str) -> list[Any]:
         found = json.loads(text, parse_int=exact, parse_float=exact, parse_constant=exact)
     except (json.JSONDecodeError, RecursionError):
         raise ValueError(f"--set {name}: {text!r:.60} is no list of lists: write it like [[1,2],[0.5,1e-3]]") from None
+    if odd := [item for item in _leaves(found) if isinstance(item, bool) or not isinstance(item, (int, Fraction))]:
+        raise ValueError(f"--set {name}: {json.dumps(odd[0])} is not a number: write it like 12, -0.5 or 1e-3")
     try:
         axes_of(found)
     except ValueError as reason:
         raise ValueError(f"--set {name}: {reason}") from None
     return found
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """What nested lists hold."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
 
 
 def _exact(name: str, text: str) -> int | Fraction:

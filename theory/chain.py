@@ -6,18 +6,19 @@ something else, rests on itself or on something weaker, or leaves a hypothesis u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from onebit_files import error_line
 from theory import form, kinds
 from theory.definedness import is_nonnegative, is_zero, on_domains, positive, undefined
 from theory.form import unknown_parts
-from theory.formula import ForAll, Formula, Implies, bound_variables, free_names, free_symbols, relations, sign_of
+from theory.formula import At, ForAll, Formula, Implies, bound_variables, free_names, free_symbols, relations, sign_of
 from theory.notation import code_of
 from theory.theorem import Line, Rank, Theorem, Use
 
@@ -118,7 +119,6 @@ def _within(value: sp.Expr, interval: sp.Interval, name: str, theorem: Theorem) 
             raise ValueError(f"{value} is not known to lie in {interval}, which {name} needs")
 
 
-STRICT = (sp.StrictLessThan, sp.StrictGreaterThan)
 DOMAINS = "the domains of its symbols (a hypothesis doesn't count here: give the symbol a domain)"
 
 
@@ -128,6 +128,7 @@ class _Chain:
     def __init__(self, theorem: Theorem, lemmas: Mapping[str, Theorem]) -> None:
         self.theorem, self.lemmas = theorem, lemmas
         self.given: dict[str, sp.Expr] = {}
+        self.through: set[str] = set()  # hypotheses that a lemma needs which the lines use
         self.symbols = {row.symbol for row in theorem.variables}
         self.lines, self.malformed = tuple[Line, ...](), list[str]()
         try:
@@ -150,8 +151,9 @@ class _Chain:
             relations_used.add(line.relation)
         for expression in (conclusion.lhs, *(line.to for line in self.lines)):
             yield from self._unclear(expression)
+        sides = [side for formula in self.theorem.formulas for each in relations(formula) for side in each.args]
+        yield from self._beyond(sp.Tuple(*sides, *(line.to for line in self.lines)))
         if not self.theorem.instance:
-            sides = (side for formula in self.hypotheses.values() for each in relations(formula) for side in each.args)
             for side in sides:
                 yield from undefined(cast(sp.Expr, side), self.theorem)
         if before != conclusion.rhs:
@@ -160,11 +162,24 @@ class _Chain:
         for name, given in self.given.items():
             if is_zero(self._at_instance(given)):  # the chain proves the same without it
                 yield f"what the lines take from {name!r} adds up to 0: that is no use of it"
-        for name in sorted(self.hypotheses.keys() - self.given.keys()):
+        for name in sorted(self.hypotheses.keys() - self.given.keys() - self.through):
             if not self._defines(name):
                 yield f"no line uses the hypothesis {name!r}"
         for name in sorted(set(self.theorem.needs) - self.given.keys()):
             yield f"no line uses {name}, which it needs"
+
+    def _beyond(self, parts: sp.Tuple) -> Iterator[str]:
+        """What lines can't speak of, for nothing tells numbers from vectors here, as Coq's types do."""
+        if vectors := sorted(map(str, parts.atoms(At, AppliedUndef))):
+            yield f"{vectors[0]}: a chain knows numbers and elements of arrays; functions and vectors are Coq's"
+        axes: dict[Any, set[int]] = {}
+        for element in parts.atoms(sp.Indexed):
+            axes.setdefault(element.base, set()).add(len(element.indices))
+        for base in sorted((base for base, counts in axes.items() if len(counts) > 1), key=str):
+            yield f"the array {base} has several numbers of axes: a chain knows no rows"
+        bound = {index for each in parts.atoms(sp.Sum) for index, *_ in each.limits}
+        for index in sorted(bound & self.symbols, key=str):
+            yield f"{index} is the index of a sum, and a variable as well: choose another name for one of the two"
 
     def _defines(self, name: str) -> bool:
         """Whether a hypothesis with < or != is what keeps a divisor from 0, or a number positive."""
@@ -195,14 +210,14 @@ class _Chain:
             return
         if line.relation == "=" and line.slack:
             yield "an identity has no slack"
-        if line.relation in ("<", ">") and not self._is_strict(line):
-            yield "a strict line needs a slack that is known to be positive, or such a factor of a strict hypothesis"
+        apart = any(positive(self._at_instance(term), self.theorem) for term in line.slack)
         up = -1 if line.relation in (">=", ">") else 1
         rest = up * (to - before)
         try:
             for use in line.uses:
-                given = self._used(use, equalities_only=line.relation == "=")
+                given, is_strict = self._used(use, equalities_only=line.relation == "=")
                 rest -= given
+                apart = apart or is_strict
                 self.given[use.name] = self.given.get(use.name, sp.S.Zero) + up * given
         except ValueError as reason:
             yield str(reason)
@@ -212,21 +227,18 @@ class _Chain:
             yield from (f"in its slack {fault}" for fault in self._unclear(term))
             if not is_nonnegative(self._at_instance(term), self.theorem):
                 yield f"the slack {term} is not known to be non-negative by {DOMAINS}"
+        if line.relation in ("<", ">") and not apart:
+            yield "a strict line needs a slack that is known to be positive, or such a factor of something strict"
         if not is_zero(self._at_instance(rest)):
             yield "the residual is not 0, or SymPy does not see that it is (what needs sums or induction goes to Coq)"
-
-    def _is_strict(self, line: Line) -> bool:
-        """Whether its slack, or something strict that it uses, keeps its sides apart."""
-        strict = [use.times for use in line.uses if isinstance(self.hypotheses.get(use.name), STRICT)]
-        return any(positive(self._at_instance(term), self.theorem) for term in (*line.slack, *strict))
 
     def _at_instance(self, expression: Any) -> sp.Expr:
         stated = sp.sympify(expression).subs(dict(self.theorem.instance), simultaneous=True)
         added_up = stated.doit()
         return cast(sp.Expr, stated if added_up.has(sp.Piecewise) else added_up)  # a sum whose form has cases stays one
 
-    def _used(self, use: Use, *, equalities_only: bool) -> sp.Expr:
-        """``times * (rhs - lhs)`` of a hypothesis or lemma, of which the factor's sign has been checked."""
+    def _used(self, use: Use, *, equalities_only: bool) -> tuple[sp.Expr, bool]:
+        """``times * (rhs - lhs)`` of a hypothesis or lemma, of which the factor's sign has been checked; is it > 0?"""
         if use.name in self.hypotheses:
             formula = self.hypotheses[use.name]
             bound = {variable for variable, _ in formula.bound()} if isinstance(formula, ForAll) else set()
@@ -234,20 +246,23 @@ class _Chain:
                 raise ValueError(f"{use.name!r} speaks of one {', '.join(map(str, fixed))} only: give it no value")
         elif use.name in self.lemmas and use.name in self.theorem.needs:
             formula = lemma(use.name, self.theorem, self.lemmas, use.at)
+            needed = {_substituted(item.formula, use.at) for item in self.lemmas[use.name].hypotheses}
+            self.through |= {name for name, formula in self.hypotheses.items() if formula in needed}
         else:
             raise ValueError(f"it uses {use.name!r}, which is neither a hypothesis nor in `needs`")
-        relation = _instantiated(formula, use.at)
+        relation = _instantiated(formula, use.at, self._at_instance)
         for part in (use.times, relation.lhs, relation.rhs, *use.at.values()):
             if fault := next(self._unclear(part), ""):
                 raise ValueError(f"in its use of {use.name!r} {fault}")
         if sign_of(relation) == "==":
-            return sp.sympify(use.times) * (cast(sp.Expr, relation.rhs) - cast(sp.Expr, relation.lhs))
+            return sp.sympify(use.times) * (cast(sp.Expr, relation.rhs) - cast(sp.Expr, relation.lhs)), False
         if equalities_only:
             raise ValueError(f"an identity can't use the inequality {use.name!r}")
         if not is_nonnegative(self._at_instance(use.times), self.theorem):
             raise ValueError(f"the factor {use.times} of {use.name!r} is not known to be non-negative by {DOMAINS}")
         gap = cast(sp.Expr, relation.rhs) - cast(sp.Expr, relation.lhs)
-        return sp.sympify(use.times) * (gap if sign_of(relation) in ("<=", "<") else -gap)
+        is_strict = sign_of(relation) in ("<", ">") and positive(self._at_instance(use.times), self.theorem)
+        return sp.sympify(use.times) * (gap if sign_of(relation) in ("<=", "<") else -gap), is_strict
 
 
 def _wrong_relation(used: set[str], stated: str) -> Iterator[str]:
@@ -261,18 +276,21 @@ def _wrong_relation(used: set[str], stated: str) -> Iterator[str]:
         yield f"the lines prove a relation with {proved}, the statement has {stated}"
 
 
-def _instantiated(formula: Formula, values: Mapping[Any, Any]) -> Relational:
-    """The relation of a hypothesis with values for the variables that it quantifies over."""
+def _instantiated(formula: Formula, values: Mapping[Any, Any], settle: Callable[[Any], sp.Expr]) -> Relational:
+    """The relation of a hypothesis with values for the variables that it quantifies over.
+
+    ``settle`` puts the theorem's instance in.
+    """
     if isinstance(formula, ForAll):
         for variable, limit in formula.bound():
             if variable not in values:
                 raise ValueError(f"give a value for {variable}")
             value = sp.sympify(values[variable])
             if variable.is_integer:
-                _natural(value, cast(sp.Symbol, variable), 0)
-            if limit is not None and not (sp.sympify(limit) - 1 - value).is_nonnegative:
+                _natural(settle(value), cast(sp.Symbol, variable), 0)
+            if limit is not None and not settle(sp.sympify(limit) - 1 - value).is_nonnegative:
                 raise ValueError(f"{variable} = {value} is not known to be below {limit}")
-        return _instantiated(formula.body, values)
+        return _instantiated(formula.body, values, settle)
     if not isinstance(formula, Relational):
         raise ValueError("a chain can use relations only, not implications")
     return cast(Relational, _substituted(formula, values))

@@ -156,8 +156,9 @@ def _named(expression: sp.Expr) -> str:
 def undefined(expression: sp.Expr, theorem: Theorem) -> Iterator[str]:
     """Divisors that may be 0, roots, real powers and logarithms of what may be negative, indices that may be none."""
     yield from undefined_powers(expression, theorem)
-    for part in expression.atoms(sp.Indexed, At):
-        for index in part.indices if isinstance(part, sp.Indexed) else part.args[1:]:
+    at = {symbol: sp.sympify(value) for symbol, value in theorem.instance.items()}
+    for part in expression.atoms(sp.Indexed):
+        for index in (one.xreplace(at) for one in part.indices):
             if not (index.is_integer and index.is_nonnegative):
                 yield f"the index {index} of {part} is not known to be a natural number"
     for kind, base in _divisors_and_roots(expression, theorem):

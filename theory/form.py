@@ -133,6 +133,9 @@ def _find_unknown_parts(expression: sp.Basic, taken: frozenset[str]) -> Iterator
         yield "two different symbols have the same name"
     yield from unknown_kinds(expression, taken)
     for part in expression.atoms(sp.Sum):
+        for inner, (index, *_) in enumerate(part.limits):
+            if any(index in end.free_symbols for _, *ends in part.limits[inner:] for end in ends):
+                yield f"a limit of the sum over {index} has a free {index}: choose another name for the index"
         for index, first, last in part.limits:
             length = last + 1
             if first != 0 or not (length.is_integer and length.is_nonnegative):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 from claims_curves import SEEDS, STEPS, D, curves, family
@@ -253,6 +255,7 @@ def exchange(facts, first, second, column="label"):
     }
 
 
+@cache
 def bad_facts():
     """Claim id -> what has to change in ``good_facts`` for the claim to be false."""
     slow = dict.fromkeys(TRUE_LEVELS, 1.0) | {ADAM.label: 1e-2, NO_FEEDBACK.label: 5.0}

@@ -89,6 +89,7 @@ def test_expected_failures_must_fail(file, tmp_path):
 
 def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, monkeypatch, brief):
     """Another level's clause, and one that is left out; --clause leaves the others alone."""
+    monkeypatch.setitem(PROFILES, "quick", replace(brief, arrays=3))
     expected = tmp_path / "expected.txt"
     expected.write_text(
         "optimizer.resume\ncollective.wire_bytes  # later\ncollective.one_bit\ncollective.server_scale\n"
@@ -105,7 +106,6 @@ def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, mo
         "class Mine(ReferenceCollective):\n    bytes_per_worker = None\n"
     )
     expected.write_text("collective.wire_bytes\n")
-    monkeypatch.setitem(PROFILES, "quick", replace(brief, arrays=3))
     assert call(verify, f"{file}:Mine") == 0
     assert call(verify, f"{file}:Mine", expected_failures=expected) == 3
 

@@ -56,7 +56,7 @@ def test_a_class_that_refuses_everything_is_not_checked(brief):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("under_test", [CorrectsAndForgets, Undeclared])
 def test_a_class_that_always_corrects_is_still_checked(under_test, brief):
-    found, result = outcomes(under_test, brief)
+    found, result = outcomes(under_test, replace(brief, largest=64, simplifying=0))
     assert found["optimizer.worker_one_bit"] == "fails"
     assert found["optimizer.adam_params"] == ("holds" if under_test is CorrectsAndForgets else "not checked")
     assert bool(result.notes) == (under_test is Undeclared)
