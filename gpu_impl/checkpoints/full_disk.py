@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from torch import Tensor
-from torch.distributed.checkpoint.api import CheckpointException
 
+from gpu_impl.checkpoints.together import interruption_in
 from gpu_impl.optimizer.collectives import CollectiveFailedError
 from gpu_impl.optimizer.flat_params import local
 
@@ -18,15 +18,6 @@ WORDS = ("No space left", "quota exceeded", "File too large")
 
 MARGIN = 2**16
 """Bytes that a checkpoint takes beside its tensors, at least."""
-
-
-def _below(error: BaseException) -> BaseException | None:
-    """What interrupted the writing, if anything did: torch then ends its file, which fails for want of the rest."""
-    below: BaseException | None = error
-    while (below := below.__cause__ or below.__context__) is not None:
-        if not isinstance(below, (OSError, RuntimeError, CheckpointException)):
-            return below
-    return None
 
 
 @contextmanager
@@ -44,8 +35,8 @@ def told_if_full(folder: Path, tensors: Iterable[Tensor]) -> Iterator[None]:
     except CollectiveFailedError:
         raise
     except (OSError, RuntimeError) as error:
-        if (interruption := _below(error)) is not None:
-            raise interruption from None
+        if (interruption := interruption_in(error)) is not None:
+            raise interruption from None  # torch ends its file all the same, and says that it is too short
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         needed = MARGIN + sum(local(tensor).nbytes for tensor in tensors)
         is_short = min(free, shutil.disk_usage(folder).free) < needed  # the other workers write there too

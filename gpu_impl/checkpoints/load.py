@@ -59,19 +59,17 @@ def load_checkpoint(folder: str | os.PathLike[str], optimizer: OneBitOptimizer, 
 
 
 def _load(folder: Path, optimizer: OneBitOptimizer, model: nn.Module | None) -> Any:
-    everyone = everyone_of(optimizer, model, "load_checkpoint()")
-
     def read() -> tuple[dict[str, Any], dict[str, Any], Any, dict[str, Any]]:
         reader = Reader(folder)
         model_state = _model_state(reader, model)
         check_names(reader.plain["names"], names_in(model, all_params(optimizer.run)) if model is not None else None)
         state = _own_state(reader, optimizer)
         optimizer.check_state_dict(state)
-        return state, model_state, reader.extra(everyone.rank), reader.manifest
+        return state, model_state, reader.extra(together.everyone.rank), reader.manifest
 
-    with Together(everyone) as together:
+    with Together(lambda: everyone_of(optimizer, model, "load_checkpoint()")) as together:
         state, model_state, extra, manifest = together.call(read)
-        seen = everyone.objects((manifest["run"], manifest["files"]))
+        seen = together.everyone.objects((manifest["run"], manifest["files"]))
         together.call(partial(_same_for_all, seen, folder))
         with optimizer.run:
             if model is not None:

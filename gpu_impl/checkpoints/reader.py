@@ -21,6 +21,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 from gpu_impl.checkpoints.generations import MANIFEST, is_there, latest_checkpoint
+from gpu_impl.checkpoints.together import interruption_in
 from gpu_impl.optimizer.agreement import checksum
 from gpu_impl.optimizer.flat_params import local
 
@@ -93,7 +94,7 @@ def plain_errors() -> Iterator[None]:
 
     Raises:
         OSError: what the first rank that failed says, in one line; from its error.
-        KeyboardInterrupt: it was one.
+        BaseException: a signal handler raised it.
     """
     with warnings.catch_warnings(), ExitStack() as stack:
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one rank reads by itself on purpose
@@ -103,10 +104,9 @@ def plain_errors() -> Iterator[None]:
         try:
             yield
         except CheckpointException as error:
+            if (interruption := interruption_in(error)) is not None:
+                raise interruption from None
             reasons = {rank: reason for rank, (reason, _) in error.failures.items()}
-            for reason in reasons.values():
-                if not isinstance(reason, Exception):  # Ctrl-C
-                    raise reason from None
             rank, reason = next(iter(reasons.items()))
             raise OSError(f"rank {rank}: {_first_line(reason)}") from reason
 

@@ -67,7 +67,7 @@ def save_checkpoint(
     check_arguments("save_checkpoint", folder, optimizer, model)
     with (
         optimizer.alone(SAVE),
-        Together(everyone_of(optimizer, model, "save_checkpoint()")) as together,
+        Together(lambda: everyone_of(optimizer, model, "save_checkpoint()")) as together,
         ExitStack() as stack,
     ):
         agree(together.everyone, {"keep": keep})

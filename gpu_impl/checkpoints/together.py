@@ -7,9 +7,12 @@ wait for this one in a collective. A second one takes effect at once.
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self, TypeVar
+
+from torch.distributed.checkpoint.api import CheckpointException
 
 from gpu_impl.optimizer.collectives import Collectives
 
@@ -17,16 +20,33 @@ T = TypeVar("T")
 KINDS = (ValueError, OSError, RuntimeError)
 """What is told to the other workers as what it is."""
 
+LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy", "gpu_impl"}
+"""Whose exceptions say what went wrong in a file; those of a signal handler are of another package."""
+
+
+def interruption_in(error: BaseException) -> BaseException | None:
+    """What a signal handler raised below an error that torch has made of it; None if nothing says so.
+
+    Ctrl-C, or an exception of a class that is neither Python's nor torch's.
+    """
+    failures = [reason for reason, _ in error.failures.values()] if isinstance(error, CheckpointException) else []
+    if not isinstance(error, (Exception, CheckpointException)):
+        return error
+    if type(error).__module__.partition(".")[0] not in LIBRARIES:
+        return error
+    below = [*failures, error.__cause__, error.__context__]
+    return next((found for one in below if one is not None and (found := interruption_in(one)) is not None), None)
+
 
 class Together:
     """The workers that save or load together; to be used by ``with``.
 
     Args:
-        everyone: all of them.
+        meet: waits for all of them, and says who they are.
     """
 
-    def __init__(self, everyone: Collectives) -> None:
-        self.everyone = everyone
+    def __init__(self, meet: Callable[[], Collectives]) -> None:
+        self._meet = meet
         self._handlers: dict[int, Any] = {}
         self._arrived: list[int] = []
 
@@ -39,13 +59,20 @@ class Together:
                 except ValueError:  # only the main thread has handlers, and is interrupted by them
                     break
                 self._handlers[number] = handler
+        try:
+            self.everyone = self._meet()
+        except BaseException:
+            self._restore()
+            raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def _restore(self) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        if kind is None:
-            self.deliver()
+        self.deliver()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number in self._arrived:

@@ -285,12 +285,15 @@ class OneBitOptimizer(Optimizer, Joinable):
             ValueError: it does not; one sentence says why.
         """
         self.run.see(self.param_groups)
-        groups = cast("list[Any]", state_dict.get("param_groups"))
-        check_facts(groups)
-        check_groups(self.run, groups)
-        states = _by_number(state_dict.get("state"), groups)
-        groups, states = resized(groups, states, self.run.collectives.size, self.run.collectives.rank)
-        check(self.run, groups, states)
+        try:
+            groups = cast("list[Any]", state_dict.get("param_groups"))
+            check_facts(groups)
+            check_groups(self.run, groups)
+            states = _by_number(state_dict.get("state"), groups)
+            groups, states = resized(groups, states, self.run.collectives.size, self.run.collectives.rank)
+            check(self.run, groups, states)
+        except (TypeError, AttributeError, KeyError, IndexError, NotImplementedError) as error:
+            raise ValueError(f"the state is damaged: something in it is of another kind ({error})") from None
         return groups, states
 
     def _load(self, groups: list[Any], states: dict[int, ParamState]) -> None:

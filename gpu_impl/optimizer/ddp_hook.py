@@ -74,6 +74,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
         self._off: set[int] = set()  # numbers of the parameters that it brings nothing for
         self._home: dict[int, Inbox] = {}  # by id of the parameter
         self._futures: list[tuple[Future[Tensor], Tensor]] = []
+        self._has_failed = False  # whether DDP has seen an error of ours
         self._is_applicable: bool | None = None  # None: no backward pass since the last step
         self._delivered: set[int] | None = None  # ids of the parameters of DDP's module; None: it is not attached
         self._n_params = 0  # of the optimizer, when it was attached
@@ -129,6 +130,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
                 try:
                     self._open_inboxes()
                 except (RuntimeError, ValueError) as error:
+                    self._has_failed = True
                     raise RuntimeError(f"{error}. {AFTER_AN_ERROR}") from error
             return self._take(bucket)
 
@@ -248,6 +250,8 @@ class HookedOneBitAdam(OneBitAdamArguments):
         self.run.check_whole()
         if self._delivered is None:
             raise RuntimeError("step() before attach(): call optimizer.attach(ddp), before the first backward pass")
+        if self._has_failed:
+            raise RuntimeError(f"the last backward() was refused, so there is nothing to apply. {AFTER_AN_ERROR}")
         if self._futures:
             raise RuntimeError(
                 "backward() is under way, or DDP brought only some of the gradients: if a parameter took no part in "
@@ -257,7 +261,8 @@ class HookedOneBitAdam(OneBitAdamArguments):
             raise RuntimeError(
                 "step() without gradients: call the DistributedDataParallel module that is attached, and backward(), "
                 "outside of no_sync(), and after a load anew, for that drops what was exchanged; if a parameter may "
-                "take no part in the loss, make DDP with find_unused_parameters=True"
+                "take no part in the loss, make DDP with find_unused_parameters=True. After an error in backward(): "
+                f"{AFTER_AN_ERROR}"
             )
         self._refuse_late_settings()
 
@@ -274,7 +279,8 @@ class HookedOneBitAdam(OneBitAdamArguments):
     def _refuse_changes(self) -> None:
         if not all(inbox.is_untouched() for inbox in self._inboxes):
             raise RuntimeError(
-                "a gradient was changed between backward() and step(), where it is a shared momentum already: to clip, "
+                "a gradient was changed between backward() and step(), where it is a shared momentum already: call "
+                "zero_grad() after step(); to clip, "
                 "or to use a GradScaler, which unscales it, take OneBitAdam (max_grad_norm) and "
                 "gpu_impl.leave_gradients_local(ddp)"
             )

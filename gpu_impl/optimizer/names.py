@@ -21,6 +21,7 @@ class Names:
         own: of the parameter's shape, each worker's, saved as ``name_of_3``: on another number of workers each has the
             mean of all [C11]. ``server_error`` comes on top.
         numbers: one number a parameter, the same on all workers, and what it is at the start.
+        positive: those of the numbers that are above 0; the others are at least 0.
         keeps_x: whether ``master``, the float32 copy of a 16-bit parameter, is there for every parameter: the value
             that all workers share.
     """
@@ -31,6 +32,7 @@ class Names:
     shared: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
     own: tuple[str, ...] = ("worker_error",)
     numbers: Mapping[str, float] = field(default_factory=dict)
+    positive: tuple[str, ...] = ()
     keeps_x: bool = False
 
     def saved(self, rank: int) -> dict[str, str]:
@@ -51,6 +53,7 @@ ONE_BIT_LAMB = Names(
     "onebit-lamb-state-1",
     shared=("exp_avg", "exp_avg_sq", "fresh_variance"),
     numbers={"trust_mean": 0.0, "last_ratio": 1.0, "layer_scale": 1.0},
+    positive=("last_ratio", "layer_scale"),
 )
 
 ZERO_ONE_ADAM = Names(

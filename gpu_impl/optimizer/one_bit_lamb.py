@@ -41,6 +41,7 @@ from gpu_impl.optimizer.settings import (
     check_number,
     refuse_more,
 )
+from gpu_impl.optimizer.state import ParamState
 from gpu_impl.optimizer.stepping import SteppingOptimizer
 from gpu_impl.optimizer.steps import averaged, count_step, exchanged, factor_of, leave_out, places_of, set_scalars
 
@@ -137,6 +138,27 @@ class OneBitLamb(SteppingOptimizer):
         )
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, defaults, settings, backend, process_group)
+
+    def check_state_dict(self, state_dict: dict[str, Any]) -> tuple[list[Any], dict[int, ParamState]]:
+        groups, states = super().check_state_dict(state_dict)
+        settings = self.run.settings
+        assert isinstance(settings, LambSettings)
+        # q begins at 1 and moves into its range step by step; c-bar is a mean of numbers in the range of c, and each
+        # step rounds it four times in float32
+        rounding = 4 * 2.0**-24 / (1 - settings.trust_decay)
+        ranges = {
+            "last_ratio": (min(settings.min_ratio, 1.0), max(settings.max_ratio, 1.0), "min_ratio and max_ratio"),
+            "trust_mean": (0.0, settings.max_trust * (1 + rounding), "max_trust"),
+        }
+        for number, state in states.items():
+            for name, (least, most, whose) in ranges.items():
+                value = float(state[name])
+                if not float(torch.tensor(least)) <= value <= float(torch.tensor(most)):
+                    raise ValueError(
+                        f"{name} of parameter {number} is {value:g} in the state, beyond {whose} of this optimizer: "
+                        "the state is damaged, or of a run with another range, which must be given here too"
+                    )
+        return groups, states
 
     def take_step(self, decision: Decision, unscale: Tensor | None) -> None:
         if not decision.is_applied:

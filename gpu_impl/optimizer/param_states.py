@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
 
 from torch import Tensor
 
@@ -23,6 +25,12 @@ class ParamStates(MutableMapping[Tensor, ParamState]):
     def __init__(self, run: Run, changed: Callable[[], None]) -> None:
         self._run, self._changed = run, changed
         self._states: dict[int, ParamState] | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Tensor, ParamState]:
+        return copy.deepcopy(dict(self), memo)
+
+    def __reduce__(self) -> tuple[type, tuple[dict[Tensor, ParamState]]]:
+        return dict, (dict(self),)
 
     def _packed(self) -> dict[int, ParamState]:
         if self._states is None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from enum import StrEnum
 from itertools import chain
 from operator import is_, itemgetter, methodcaller
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -260,6 +260,10 @@ class Run:
         """Raise RuntimeError if a step or a load ended in the middle."""
         if self.broken:
             raise RuntimeError(self.broken)
+
+    def __reduce__(self) -> Any:
+        """Copied or pickled it would write to buffers that are another optimizer's, or nobody's."""
+        raise TypeError("the inside of an optimizer can't be copied: copy the optimizer itself, or its state_dict()")
 
     def __enter__(self) -> Self:
         """A step or a load begins: if it ends in the middle, by Ctrl-C too, the state must not be used or saved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -130,10 +131,7 @@ def check(run: Run, groups: list[Any], states: Any) -> None:
             raise ValueError(f"the state has nothing for parameter {number}: {_why_nothing(param)}")
         refuse_shared(param)
         check_state(number, state, facts["steps"])
-        for name in run.names.numbers:
-            one = state.get(name)
-            if not isinstance(one, Tensor) or one.numel() != 1:
-                raise ValueError(f"the state is damaged: parameter {number} has no {name}")
+        _check_numbers(run, number, state)
         for name in run.names.saved(rank).values():
             if name == "master" and not run.names.has_master(is_narrow=local(param).dtype != F32):
                 continue
@@ -150,6 +148,16 @@ def check(run: Run, groups: list[Any], states: Any) -> None:
                     f"{name} of parameter {number} is sharded in another way than the parameter: load it by "
                     "torch.distributed.checkpoint or gpu_impl.load_checkpoint"
                 )
+
+
+def _check_numbers(run: Run, number: int, state: Mapping[str, Any]) -> None:
+    for name in run.names.numbers:
+        one = state.get(name)
+        if not isinstance(one, Tensor) or one.numel() != 1:
+            raise ValueError(f"the state is damaged: parameter {number} has no {name}")
+        value = float(one)
+        if not 0 <= value < math.inf or (value == 0 and name in run.names.positive):
+            raise ValueError(f"the state is damaged: {name} of parameter {number} is {value:g}")
 
 
 def _check_settings(run: Run, facts: Mapping[str, Any]) -> None:

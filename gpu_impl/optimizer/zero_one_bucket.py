@@ -29,7 +29,7 @@ class ZeroOneBucket(BufferBucket):
         is_loaded: whether the workers had parted in a state that was loaded, and no step has been taken since.
         is_written: whether somebody has written to the model while it held x, and no step has been taken since.
         last_rate: Gamma of the last meeting for each parameter (n,) float64; 0 of one that was not there.
-        floor: kappa times the mean of live v (1,) float32.
+        floor: kappa times the mean of live v (1,) float32, parameters that pause included.
         loaded: u-bar / Gamma of the last meeting (D,), if no message says it: after a load, while a parameter pauses.
     """
 
@@ -118,8 +118,17 @@ class ZeroOneBucket(BufferBucket):
     def find_floor(self, variance_floor: float) -> None:
         """``floor`` for v as it is."""
         if not self._has_floor:
-            self.floor.copy_(floor_of(self.variance, variance_floor))
+            self.floor.copy_(floor_of(self.whole_variance(), variance_floor))
             self._has_floor = True
+
+    def whole_variance(self) -> Tensor:
+        """v (D,), also of parameters that pause: a step without them leaves P of the others as it is."""
+        if not self.paused:
+            return self.variance
+        whole = self.variance.clone()
+        for k, kept in self.paused.items():
+            whole[self.flat.slots[k]] = kept["exp_avg_sq"]
+        return whole
 
     def preconditioner(self, group: Group, variance_floor: float) -> Tensor:
         """P (D,) with the floor [C7]; 0 where nothing moves [C6]."""
@@ -220,7 +229,6 @@ class ZeroOneBucket(BufferBucket):
             leaving = absent - set(self.paused)
             self.loaded = self.momentum_D()
             super().pause(absent)
-            self._has_floor = False
             for slot in (self.flat.slots[k] for k in leaving if self.is_parted):
                 self.met[slot] = self.flat.weights[slot].float()
 

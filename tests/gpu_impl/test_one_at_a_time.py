@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+import pickle
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from torch import distributed as dist
 from torch import nn
-from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint import FileSystemReader, state_dict_loader, state_dict_saver
 
 from gpu_impl import OneBitAdam, OneBitLamb, ZeroOneAdam, load_checkpoint, save_checkpoint, warm_start
+from gpu_impl.harness.worker_pool import WorkerPool
 from gpu_impl.optimizer import state as state_module
+from gpu_impl.optimizer.one_at_a_time import LOAD, STEP, OneAtATime
 
 
 @pytest.mark.parametrize("kind", [OneBitAdam, ZeroOneAdam, OneBitLamb])
@@ -200,3 +205,145 @@ def test_what_a_signal_handler_raises_in_a_save_is_raised(tmp_path, monkeypatch)
         with pytest.raises(TimeIsOverError):
             save_checkpoint(tmp_path, optimizer, model)
     load_checkpoint(tmp_path, optimizer, model)
+
+
+def test_what_an_interruption_ended_is_under_way_no_more():
+    """Though its traceback is kept, as a program does in ``except``."""
+    one = OneAtATime()
+
+    def ended_between_two_lines():
+        one.during(STEP).__enter__()
+        raise TimeIsOverError
+
+    with pytest.raises(TimeIsOverError) as kept:
+        ended_between_two_lines()
+    with one.during(LOAD), pytest.raises(RuntimeError, match="a load of this optimizer is under way"), one.during(STEP):
+        pass
+    del kept
+
+
+@pytest.mark.parametrize("kind", [OneBitAdam, ZeroOneAdam, OneBitLamb])
+def test_the_state_can_be_copied_and_pickled_and_the_inside_can_not(kind):
+    model = nn.Linear(64, 64)
+    optimizer = kind(model.parameters(), lr=1e-3, freeze_step=2)
+    for _ in range(5):
+        model(torch.randn(3, 64)).square().mean().backward()
+        optimizer.step()
+        copied, pickled = copy.deepcopy(optimizer.state), pickle.loads(pickle.dumps(optimizer.state))
+    for other in (copied, pickled):
+        assert len(other) == 2
+        for mine, its in zip(optimizer.state.values(), other.values(), strict=True):
+            assert mine.keys() == its.keys()
+            assert all(torch.equal(torch.as_tensor(mine[name]), torch.as_tensor(its[name])) for name in mine)
+    for copied_by in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="copy the optimizer itself, or its state_dict"):
+            copied_by(optimizer.run)
+    with pytest.raises(TypeError, match="copy the optimizer itself"):
+        copy.deepcopy(vars(optimizer))
+
+
+def test_what_a_signal_handler_raises_in_a_load_is_raised(tmp_path, monkeypatch):
+    """Torch calls the reason of every failure its own; the checkpoint is whole."""
+    model = nn.Linear(4, 4)
+    optimizer = OneBitAdam(model.parameters(), freeze_step=2)
+    save_checkpoint(tmp_path, optimizer, model)
+    read = FileSystemReader.read_data
+
+    def interrupted(*arguments):
+        read(*arguments)
+        raise TimeIsOverError
+
+    for name in ("read_data", "read_metadata"):
+        with monkeypatch.context() as patch:
+            patch.setattr(FileSystemReader, name, interrupted if name == "read_data" else raising)
+            with pytest.raises(TimeIsOverError):
+                load_checkpoint(tmp_path, optimizer, model)
+    load_checkpoint(tmp_path, optimizer, model)
+
+
+def raising(*_):
+    raise TimeIsOverError
+
+
+def interrupted_as_they_meet(call, folder):
+    """Ctrl-C on one worker in the first exchange: it waits for the end of it, and is told to all."""
+    model = nn.Linear(4, 4)
+    optimizer = OneBitAdam(model.parameters(), freeze_step=2)
+    save_checkpoint(folder, optimizer, model)
+    meet = optimizer.meet
+
+    def interrupted(occasion):
+        signal.raise_signal(signal.SIGINT)
+        meet(occasion)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a pool's workers leave Ctrl-C to their parent
+    if dist.get_rank() == 0:
+        optimizer.meet = interrupted
+    with pytest.raises((KeyboardInterrupt, RuntimeError)) as caught:
+        {"save": save_checkpoint, "load": load_checkpoint}[call](folder, optimizer, model)
+    if dist.get_rank() == 0:
+        optimizer.meet = meet
+    signal.signal(signal.SIGINT, before)
+    load_checkpoint(folder, optimizer, model)
+    return type(caught.value).__name__, str(caught.value)
+
+
+@pytest.mark.parametrize("call", ["save", "load"])
+def test_ctrl_c_in_the_first_exchange_is_told_to_all(call, tmp_path):
+    first, second = WorkerPool.of(2).call(interrupted_as_they_meet, call, tmp_path)
+    assert first[0] == "KeyboardInterrupt"
+    assert second == ("RuntimeError", "rank 0: was interrupted (KeyboardInterrupt)")
+
+
+def test_a_parameter_that_pauses_changes_the_floor_of_no_other():
+    """In one buffer: P of the small one is what it is when the large one takes part."""
+    moved = []
+    for pauses in (False, True):
+        large, small = nn.Parameter(torch.zeros(64)), nn.Parameter(torch.zeros(64))
+        optimizer = ZeroOneAdam([large, small], lr=1e-3, freeze_step=5, local_limit=1)
+        random = torch.Generator().manual_seed(0)
+        for t in range(1, 10):
+            gradients = torch.randn(64, generator=random), 1e-4 * torch.randn(64, generator=random)
+            large.grad, small.grad = gradients if not (pauses and t >= 6) else (None, gradients[1])
+            before = small.detach().clone()
+            optimizer.step()
+        moved.append((small.detach() - before).abs() / optimizer.state[small]["exp_avg"].abs())
+    assert torch.allclose(*moved, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("last_ratio", -1.0), ("last_ratio", 0.0), ("last_ratio", 1e30), ("trust_mean", -1.0), ("trust_mean", 1e30),
+     ("layer_scale", 0.0), ("layer_scale", -2.0)],
+)  # fmt: skip
+def test_numbers_that_no_run_of_lamb_has_are_refused(name, value):
+    model = nn.Linear(8, 8)
+    optimizer = OneBitLamb(model.parameters(), lr=1e-3, freeze_step=2)
+    for _ in range(6):
+        model(torch.randn(3, 8)).square().mean().backward()
+        optimizer.step()
+    saved = optimizer.state_dict()
+    optimizer.load_state_dict(saved)
+    saved["state"][0][name] = torch.tensor(value, dtype=torch.float64)
+    with pytest.raises(ValueError, match=f"{name} of parameter 0 is"):
+        optimizer.load_state_dict(saved)
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda saved: saved["state"].__setitem__(0, None),
+    lambda saved: saved["param_groups"][0].__setitem__("params", [[0], 1]),
+    lambda saved: saved["state"][0].__setitem__("ignored_of_0", torch.tensor(1j)),
+    lambda saved: saved["state"][0].__setitem__("frozen", [1]),
+    lambda saved: saved["param_groups"][0].__setitem__("onebit", 3),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", [OneBitAdam, ZeroOneAdam, OneBitLamb])
+def test_a_state_with_something_of_another_kind_is_refused_in_a_sentence(kind, spoil):
+    model = nn.Linear(8, 8)
+    optimizer = kind(model.parameters(), lr=1e-3, freeze_step=2)
+    model(torch.randn(3, 8)).square().mean().backward()
+    optimizer.step()
+    saved = optimizer.state_dict()
+    spoil(saved)
+    with pytest.raises(ValueError, match="state"):
+        optimizer.load_state_dict(saved)
+    optimizer.step()
