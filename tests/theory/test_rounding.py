@@ -382,3 +382,21 @@ def test_the_apply_bound_is_finite_where_the_uncertainty_of_v_exceeds_eps():
         computed = -np.float32(lr) * (m / (np.float32(root) + np.float32(eps)))
         assert (np.abs(computed - exact) <= bound).all()
     assert (np.abs(-lr * m / (wobble + eps) - exact)[m != 0] >= bound[m != 0] / 200).all(), "and it is not vacuous"
+
+
+@pytest.mark.parametrize("beta", [1e-310, 1e-308, 1e-320, 5e-324])
+@pytest.mark.parametrize("value", [4.494232837155791e307, 3.6688568688310483e307, 1.7976931348623157e308])
+def test_a_tiny_beta_times_a_huge_moment_is_bounded(beta, value):
+    """In float64 a relative error times such a beta is 0: the moment comes first."""
+    computed = Fraction(float(np.float64(beta) * np.float64(value) + np.float64(1 - beta) * 0.0))
+    error = abs(computed - Fraction(beta) * Fraction(value))
+    bounds = [rounding.variance_tolerance(value, 0.0, beta, "float64")]
+    bounds += [rounding.momentum_tolerance(value, 0.0, 0.0, beta, "float64", form=form) for form in ("product", "any")]
+    assert all(error <= Fraction(float(bound)) for bound in bounds)
+
+
+def test_where_the_corrected_variance_is_beyond_float64_nothing_is_promised():
+    given = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "step": 2, "dtype": "float64"}
+    bound = rounding.adam_step_tolerance(1.5e-308, 0.0, 2.25e307, 1.0, **given)
+    assert bound.params == np.inf
+    assert np.isfinite(bound.variance)

@@ -49,16 +49,17 @@ def momentum_tolerance(
     two, three, four = (gamma(k, dtype) for k in (2, 3, 4))
     bounds: list[Floats] = []
     if form in ("product", "any"):
-        kept, added = compose(rho_beta, three) * beta1, compose(rho_complement, three) * c
-        bounds.append(kept * m + added * (g + wobble) + eta * nonzero(m) + eta * nonzero(g + wobble))
+        kept, added = compose(rho_beta, three), compose(rho_complement, three) * c
+        # beta1 m first: a relative error times a tiny beta1 would underflow here
+        bounds.append(kept * (beta1 * m) + added * (g + wobble) + eta * nonzero(m) + eta * nonzero(g + wobble))
     if form in ("lerp", "any"):
         gap = np.abs(np.asarray(grads, dtype=np.float64) - np.asarray(momentum, dtype=np.float64)) + wobble
         stored_beta = max(
             rho_beta * beta1, c * rho_complement + u * (beta1 + c * rho_complement)
         )  # also 1 - fl(1-beta)
         for anchor, weight, stored in ((m, c, c * rho_complement), (g + wobble, beta1, stored_beta)):
-            moved = four * weight + (1 + four) * stored
-            bounds.append(two * anchor + moved * gap + eta * nonzero(gap))
+            moved = four * (weight * gap) + (1 + four) * (stored * gap)
+            bounds.append(two * anchor + moved + eta * nonzero(gap))
     return outward(np.maximum.reduce(np.broadcast_arrays(*bounds)) + two * delta + c * wobble)
 
 
@@ -137,7 +138,7 @@ def error_tolerance(
     u_tolerance: ArrayLike = 0.0,
     scale_tolerance: ArrayLike = 0.0,
 ) -> Floats:
-    """Bound on abs(new error - (u - s q)) with the reported scale s and signs q: one rounding, no underflow (T11d).
+    """Bound on abs(new error - (u - s q)) with the reported scale s and signs q: one rounding, no underflow (T11g).
 
     ``signs`` None means bit = (u >= 0). ``u_tolerance`` and ``scale_tolerance``: how far the implementation's own u
     and s may be from those given here, where it does not report them.

@@ -115,6 +115,7 @@ def orders_of(lr: float, weight_decay: float, dtype: str, *, corrected: bool) ->
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def apply_tolerance(
     params: ArrayLike,
     momentum: ArrayLike,
@@ -138,7 +139,8 @@ def apply_tolerance(
     error of lr P by T11l and that of the root by T11m. ``corrections`` = (b1, b2) are the bias corrections,
     ``corrections_error`` their relative errors; ``momentum_tolerance`` and ``variance_tolerance`` are the errors of
     the implementation's m and v. Hardware whose division or square root is not correctly rounded raises
-    ``division_roundings``, ``sqrt_roundings`` (in units of u: 2 ulp is 4). Where v = eps = 0 the bound is infinite.
+    ``division_roundings``, ``sqrt_roundings`` (in units of u: 2 ulp is 4). Where v = eps = 0, or v/b2 is beyond
+    float64, the bound is infinite.
     """
     (b1, b2), (b1_error, b2_error) = corrections, corrections_error
     corrected, eta = corrections != (1.0, 1.0), smallest_subnormal(dtype)
@@ -185,7 +187,8 @@ def apply_tolerance(
         )
         for order in orders_of(lr, weight_decay, dtype, corrected=corrected)
     ]
-    return outward(np.maximum.reduce(bounds))
+    largest_bound = outward(np.maximum.reduce(bounds))
+    return np.where(np.isnan(largest_bound), np.inf, largest_bound)[()]
 
 
 class AdamTolerance(NamedTuple):
@@ -218,7 +221,7 @@ def variance_tolerance(
         smallest_subnormal(dtype) * (1 + added) * ((v > 0) + (1 + np.maximum(1.0, g + wobble)) * (g + wobble > 0))
     )
     shifted = (2 * g + wobble) * wobble
-    return outward(kept * beta2 * v + c * (added * (g * g + shifted) + shifted) + underflow)
+    return outward(kept * (beta2 * v) + c * (added * (g * g + shifted) + shifted) + underflow)
 
 
 def adam_step_tolerance(
