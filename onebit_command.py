@@ -81,7 +81,7 @@ def hand_on(context: typer.Context, command: Callable[..., None]) -> None:
 
 @bench.command("kernels", **LATE)
 def kernels(context: typer.Context) -> None:
-    """Time every kernel and its peers, beside the bytes that must move and the copy bandwidth of the same run."""
+    """Time every kernel and its peers, beside the bytes that must move and the bandwidth of the same run."""
     import gpu_impl.benchmarks.command
 
     hand_on(context, gpu_impl.benchmarks.command.kernels)

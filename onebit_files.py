@@ -109,6 +109,12 @@ def processor_name() -> str:
     return next(names, "") or platform.processor() or platform.machine()
 
 
+def anchor_of(heading: str) -> str:
+    """What GitHub makes of a heading, for links to it."""
+    kept = "".join(letter for letter in heading.lower() if letter.isalnum() or letter in " -")
+    return kept.replace(" ", "-")
+
+
 def counted(count: int, noun: str) -> str:
     """``1 case``, ``2 cases``."""
     return f"{count} {noun}{'s' * (count != 1)}"

@@ -1,25 +1,26 @@
 """What was measured last and is kept here: the verdict on each claim, and the minutes that each figure takes.
 
 ``python -m paper_figures.recorded [FOLDER]`` renews both, from the report in FOLDER (default: report) and from the runs
-in the cache, and writes docs/claims.md. What is in neither stays as it was.
+in the cache, and writes docs/claims.md. Minutes whose runs are not in the cache stay as they were.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from onebit_files import processor_name, write_atomically
 from paper_figures.claims.claim import Verdict
 from reference.experiments import RunConfig, RunStore
 
-FILE = Path(__file__).with_name("recorded.json")
+FILE, REPORT = Path(__file__).with_name("recorded.json"), Path("report")
 
 
 @cache
@@ -66,17 +67,19 @@ def renewed(old: dict[str, Any], store: RunStore, report: Path, today: str) -> d
     return new
 
 
-def main(report: str = "report") -> None:
-    """Renew the record, and the page that shows it."""
+def main(report: Annotated[Path, typer.Argument(help="The folder that onebit report has written.")] = REPORT) -> None:
+    """Renew the record and the page that shows it, from the report and from the runs in the cache."""
     from paper_figures.claims.document import to_markdown  # noqa: PLC0415
     from paper_figures.claims.registry import all_claims  # noqa: PLC0415
     from reference.experiments.sweep import default_store  # noqa: PLC0415
 
-    new = renewed(recorded(), default_store(), Path(report), datetime.now(UTC).strftime("%Y-%m-%d"))
+    if not (report / "claims.json").is_file():
+        raise typer.BadParameter(f"there is no {report / 'claims.json'} to take verdicts from: run onebit report first")
+    new = renewed(recorded(), default_store(), report, datetime.now(UTC).strftime("%Y-%m-%d"))
     write_atomically(FILE, json.dumps(new, indent=1, ensure_ascii=False) + "\n")
     recorded.cache_clear()
     write_atomically(FILE.parents[1] / "docs" / "claims.md", to_markdown(all_claims()))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    typer.run(main)

@@ -10,6 +10,7 @@ import numpy as np
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
+from onebit_files import anchor_of
 from theory.arithmetic import BITS
 from theory.definedness import by_convention
 from theory.domains import domain_text
@@ -277,7 +278,9 @@ def markdown(theorems: Iterable[Theorem]) -> str:
         for row in NOTATION
     ]
     lines += ["", "## Contents", "", "| id | theorem | rank | laws |", "|---|---|---|---|"]
-    lines += [f"| {item.id} | {item.title} | {item.rank} | {', '.join(item.laws)} |" for item in theorems]
+    for item in theorems:
+        link = f"[{item.id}](#{anchor_of(f'{item.id}. {item.title}')})"
+        lines.append(f"| {link} | {item.title} | {item.rank} | {', '.join(item.laws)} |")
     lines += [""]
     for theorem in theorems:
         lines += _markdown_theorem(theorem)

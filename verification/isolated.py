@@ -177,7 +177,7 @@ def search_isolated(
     return Outcome(delivered.name or target, partial, whole=False, stopped=stopped)
 
 
-def _received(pipe: Connection) -> tuple[Any, ...] | None:
+def _received(pipe: Any) -> tuple[Any, ...] | None:
     """The next message; None: it is none of ours.
 
     Raises:

@@ -3,11 +3,12 @@
     export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
     torchrun --standalone --nproc-per-node 2 --max-restarts 3 -m gpu_impl.examples.restartable --checkpoint FOLDER
 
-Kill one of the processes (``kill -9``) and watch: the parameters at the end are those of an undisturbed run, to the
-bit. ``gpu_impl.harness.survive`` does that many times. What it takes: batches that depend on the step and not on what
-came before, a checkpoint every few steps, and loading it at the start if there is one. The environment variable gives
-the workers a new store at each restart: in torch 2.13 they share torchrun's otherwise, may find the addresses of the
-dead in it, and the restart fails with "Connection refused".
+Kill one of the processes (``kill -9``): the parameters at the end are those of an undisturbed run, to the bit. With
+``--result FILE`` their checksums are written (``starts``, how often the run began, is not the same).
+``gpu_impl.harness.survive`` does that many times. What it takes: batches that depend on the step and not on what came
+before, a checkpoint every few steps, and loading it at the start if there is one. The environment variable gives the
+workers a new store at each restart: in torch 2.13 they share torchrun's otherwise, may find the addresses of the dead
+in it, and the restart fails with "Connection refused".
 """
 
 from __future__ import annotations

@@ -382,7 +382,7 @@ class CompressionRound:
         """Which block, for a message; nothing where there are none."""
         return "" if self.scale_block is None else f" in the block of elements {part.start} to {part.stop - 1}"
 
-    def _narrow(self, sent: tuple[float, float], exact: float) -> str:
+    def _narrow(self, sent: tuple[Any, Any], exact: Any) -> str:
         """Whether what a float64 class sent is its scale rounded to float32, for a message."""
         if self.traits.dtype == "float32" or not sent[0] <= float(np.float32(exact)) <= sent[1]:
             return ""
