@@ -1,7 +1,8 @@
 """What all workers do in one stage of a save or a load: it succeeds on all, or fails on all with the same words.
 
 Ctrl-C, and a signal that has a handler, take effect between two stages: in the middle of one the other workers would
-wait for this one in a collective. A second one takes effect at once.
+wait for this one in a collective, and torch would take an exception for a damaged file. A second SIGINT or SIGTERM
+takes effect at once.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Together:
         self._arrived: list[int] = []
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in sorted(signal.valid_signals()):
             handler = signal.getsignal(number)
             if callable(handler):
                 try:
@@ -75,9 +76,10 @@ class Together:
         self.deliver()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if number in self._arrived:
+        if number not in self._arrived:
+            self._arrived.append(number)
+        elif number in (signal.SIGINT, signal.SIGTERM):  # again: the user means it
             self._handlers[number](number, frame)
-        self._arrived.append(number)
 
     def deliver(self) -> None:
         """Let the signals take effect that have arrived."""

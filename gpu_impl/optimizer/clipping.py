@@ -18,7 +18,7 @@ EQUAL = 1e-5
 ADVICE = (
     "the gradients were clipped between backward() and step(), each worker's by its own norm, which biases their mean: "
     "leave that out (with Hugging Face's Trainer by max_grad_norm=0, with Lightning by gradient_clip_val=None) and "
-    "give OneBitAdam max_grad_norm, which clips all workers by one factor"
+    "give the optimizer max_grad_norm, which clips all workers by one factor"
 )
 
 

@@ -161,6 +161,7 @@ class ZeroOneAdam(SteppingOptimizer):
 
     def _load(self, groups: list[Any], states: dict[int, ParamState]) -> None:
         with self.run:
+            self._is_home = False
             super()._load(groups, states)
             self._end_hook()
             self._note_written()
@@ -191,7 +192,7 @@ class ZeroOneAdam(SteppingOptimizer):
         if self._is_home:
             raise RuntimeError(
                 "step() was called inside at_last_meeting(), where the model is not where this worker stands: leave "
-                "the block first"
+                "the block first, or load a checkpoint if it was interrupted"
             )
         super()._prepare()
         if self._return_to_loaded():

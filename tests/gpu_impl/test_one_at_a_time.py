@@ -265,6 +265,56 @@ def raising(*_):
     raise TimeIsOverError
 
 
+@pytest.mark.parametrize("call", ["save", "load"])
+def test_a_signal_with_a_handler_takes_effect_between_two_stages(call, tmp_path, monkeypatch):
+    """Of an alarm too: torch would take its exception for a damaged file. It comes again, and is told once."""
+    model = nn.Linear(4, 4)
+    optimizer = OneBitAdam(model.parameters(), freeze_step=2)
+    save_checkpoint(tmp_path, optimizer, model)
+    ended, told = [], []
+    place = (state_dict_saver, "save") if call == "save" else (FileSystemReader, "read_data")
+    function = getattr(*place)
+
+    def alarmed(*arguments, **keywords):
+        for _ in range(3):
+            signal.raise_signal(signal.SIGALRM)
+        result = function(*arguments, **keywords)
+        ended.append(True)
+        return result
+
+    def handler(*_):
+        told.append(len(ended))
+        raise TimeIsOverError
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, alarmed)
+            with pytest.raises(TimeIsOverError):
+                (save_checkpoint if call == "save" else load_checkpoint)(tmp_path, optimizer, model)
+        assert signal.getsignal(signal.SIGALRM) is handler
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert len(told) == 1
+    assert told[0] == len(ended) > 0
+    load_checkpoint(tmp_path, optimizer, model)
+
+
+def test_a_load_ends_a_block_that_was_interrupted_as_it_was_left():
+    model = nn.Linear(4, 4)
+    optimizer = ZeroOneAdam(model.parameters(), lr=1e-3, freeze_step=2, local_doubling=1, local_limit=4)
+    for _ in range(9):
+        model(torch.randn(3, 4)).square().mean().backward()
+        optimizer.step()
+    saved, weights = optimizer.state_dict(), copy.deepcopy(model.state_dict())
+    optimizer._is_home = True  # where a signal leaves it between two lines
+    with pytest.raises(RuntimeError, match="or load a checkpoint if it was interrupted"):
+        optimizer.step()
+    model.load_state_dict(weights)
+    optimizer.load_state_dict(saved)
+    optimizer.step()
+
+
 def interrupted_as_they_meet(call, folder):
     """Ctrl-C on one worker in the first exchange: it waits for the end of it, and is told to all."""
     model = nn.Linear(4, 4)
