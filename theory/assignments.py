@@ -20,6 +20,7 @@ from theory.evaluate import Input, exact_bound, inputs
 from theory.form import shape
 from theory.notation import ALIASES, NOTATION
 from theory.theorem import Theorem
+from theory.witness import check_arrays
 
 LARGEST_POWER = 5000
 """Numbers of more digits, or with more zeros behind the point, are no inputs."""
@@ -140,6 +141,7 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
             check_axes(needed[theorem.id], own)
             check_lengths(theorem, values, own)
             exact = {name: _as_typed(number) for name, number in own.items() if number is not None}
+            check_arrays(theorem, exact)
             results[theorem.id] = exact_bound(theorem, **exact), own
         except ArithmeticError as reason:
             refused[theorem.id] = f"{theorem.id} has no value at these numbers: {reason}"

@@ -24,6 +24,8 @@ from theory.formula import (
     Formula,
     Implies,
     bound_variables,
+    free_names,
+    free_symbols,
     relations,
 )
 from theory.notation import NOTATION, code_of, count
@@ -180,7 +182,11 @@ def _wrong_names(theorem: Theorem) -> Iterator[str]:
 
 def _wrong_binders(formula: Formula) -> Iterator[str]:
     if isinstance(formula, ForAll):
+        spoken = {name for _, limit in formula.bound() if limit is not None for name in free_names(limit)}
+        spoken |= free_symbols(formula.body)
         for variable, _ in formula.bound():
+            if variable not in spoken:
+                yield f"a hypothesis is for all {code_of(variable)}, of which it doesn't speak: leave that out"
             if isinstance(variable, sp.Symbol) and variable.assumptions0 not in (INDEX, NUMBER):
                 yield f"the bound variable {variable} must be a plain natural or real number"
         yield from _wrong_binders(formula.body)

@@ -142,7 +142,7 @@ def updates() -> Iterator[Comparison]:
                      lambda r: r.apply_tolerance(1.0, 1.0, 0.0, lr=0.5, eps=1e-8, dtype="float16"), np.inf)  # fmt: skip
     yield Comparison("apply_tolerance", "where v and eps are 0",
                      lambda r: r.apply_tolerance([1.0, 0.0], [1.0, 0.0], 0.0, lr=0.5, eps=0.0),
-                     [np.inf, 0.0])  # fmt: skip
+                     [np.inf, np.inf])  # fmt: skip
     v0 = np.zeros(2)
     vague = update(np.zeros(2), np.array([1e-8, 1e-7]), v0, "float32", lr=1e-3, eps=1e-8, slack=1e-12)
     yield Comparison("apply_tolerance", "where v is known to within more than eps squared",

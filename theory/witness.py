@@ -24,9 +24,10 @@ import sympy as sp
 
 from theory.arithmetic import Intervals, NotEvaluated, Unsettled, settled
 from theory.domains import check_domain
-from theory.evaluate import evaluate
-from theory.formula import ForAll, Formula, Implies, eq, free_names, relations, sign_of
+from theory.evaluate import INEQUALITIES, evaluate
+from theory.formula import ForAll, Formula, Implies, eq, free_names, free_symbols, relations, sign_of
 from theory.rationals import RATIONALS, Rationals
+from theory.text import text_of
 from theory.theorem import Example, Theorem
 
 LONGEST = 12
@@ -100,6 +101,21 @@ def holds(formula: Formula, values: Mapping[Any, Any]) -> bool:
     if not reached:
         raise NotEvaluated("its arrays are too short, or no number of the sample could be tried")
     return True
+
+
+def check_arrays(theorem: Theorem, values: Mapping[str, Any]) -> None:
+    """Refuse, with a ValueError, arrays that don't meet an inequality for all indices about inputs alone."""
+    known = {row.symbol: values[row.code] for row in theorem.variables if values.get(row.code) is not None}
+    for item in theorem.hypotheses:
+        formula = item.formula
+        if not isinstance(formula, ForAll) or not isinstance(formula.body, INEQUALITIES):
+            continue
+        if not all(_is_index(one) for one, _ in formula.bound()) or not free_symbols(formula) <= known.keys():
+            continue
+        with suppress(NotEvaluated, Unsettled):
+            if not holds(formula, known):
+                needed = f"{item.words}: {text_of(formula)}"
+                raise ValueError(f"{theorem.id} does not apply to these numbers; it needs that {needed}")
 
 
 def _places(formula: Formula, values: Mapping[Any, Any]) -> Iterator[bool | None]:

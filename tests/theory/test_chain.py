@@ -148,3 +148,8 @@ def test_an_instance_settles_a_range():
     assert any("not known to be below m" in fault for fault in faults(theorem))
     assert faults(replace(theorem, instance={m: 3})) == ()
     assert any("not known to be below m" in fault for fault in faults(replace(theorem, instance={m: 2})))
+
+
+def test_a_quantifier_speaks_of_what_it_binds():
+    theorem = made(le(0, y), (Line("<=", y, "it", (Use("h0", at={x: 0}),)),), ForAll((x,), le(0, y)))
+    assert "a hypothesis is for all x, of which it doesn't speak: leave that out" in faults(theorem)

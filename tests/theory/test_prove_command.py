@@ -425,3 +425,19 @@ def test_the_footer_has_axioms_of_what_holds_only(capsys):
     assert "axioms used: good\n" in capsys.readouterr().out
     cli.report_details(Console(), verdicts[1:], {}, ask_coq=True)
     assert "axioms" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("call", "says"), [
+    (["T7m", "--set", "second=-0.1,5"], "T7m does not apply to these numbers"),
+    (["T6k", "--set", "T=2", "learning_rates=1,2,1", "averaged_rates=1,1,1"], "no learning rate exceeds"),
+    (["T9d", "--set", 'worker_errors=[["7",2],[1,2]]'], '"7" is not a number'),
+    (["T9d", "--set", "worker_errors=[[true,2],[1,2]]"], "true is not a number"),
+    (["T9d", "--set", "worker_errors=[[1,2],[3,4],[2,5],[7,7]]", "N=3"], "4 entries on its axis 1, and n_workers is 3"),
+])  # fmt: skip
+def test_arrays_that_no_run_has_are_refused(call, says):
+    arguments = [call[0]]
+    for text in call[2:]:
+        arguments += ["--set", text]
+    result = prove(*arguments)
+    assert result.exit_code == 2
+    assert says in " ".join(result.output.split())

@@ -400,3 +400,21 @@ def test_where_the_corrected_variance_is_beyond_float64_nothing_is_promised():
     bound = rounding.adam_step_tolerance(1.5e-308, 0.0, 2.25e307, 1.0, **given)
     assert bound.params == np.inf
     assert np.isfinite(bound.variance)
+
+
+def test_a_tolerance_that_float64_can_not_hold_is_infinite():
+    assert rounding.momentum_tolerance(1.7e308, -1.7e308, 0.0, 0.9, "float64") == np.inf
+    assert np.isfinite(rounding.momentum_tolerance(1.7e308, -1.7e308, 0.0, 0.9, "float64", form="product"))
+    assert rounding.mean_tolerance(np.full((4, 1), 1.7e308), 0.0, "float64") == np.inf
+    assert rounding.variance_tolerance(1.0, 1e160, 1 - 2.0**-53, "float64") == np.inf
+
+
+@pytest.mark.parametrize(("eps", "dtype"), [(0.0, "float32"), (0.0, "float64"), (1e-8, "float16")])
+def test_nothing_is_promised_where_the_denominator_may_be_0(eps, dtype):
+    """Not even of a coordinate without gradient: 0/0 is NaN."""
+    assert rounding.apply_tolerance(1.0, 0.0, 0.0, lr=1e-3, eps=eps, dtype=dtype) == np.inf
+
+
+def test_the_error_of_a_coefficient_is_rounded_up():
+    beta = 5e-324
+    assert Fraction(rounding.formats.coefficient_error(beta, "float64")[1]) >= Fraction(beta) / (1 - Fraction(beta))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, get_args
@@ -98,13 +98,22 @@ def nonzero(values: Floats) -> Floats:
 
 
 def outward(bound: ArrayLike) -> Floats:
-    """Outward rounding: a bound is itself evaluated in float64, in fewer than OPERATIONS operations (T11a)."""
+    """Outward rounding: a bound is itself evaluated in float64, in fewer than OPERATIONS operations (T11a).
+
+    Where float64 can't hold it, or what it is made of, it is infinite.
+    """
     value = np.asarray(bound, dtype=np.float64)
-    return value * (1 + gamma(OPERATIONS, "float64")) + smallest_subnormal("float64") * (value > 0)
+    outer = value * (1 + gamma(OPERATIONS, "float64")) + smallest_subnormal("float64") * (value > 0)
+    return np.where(np.isnan(outer), np.inf, outer)[()]
 
 
 def _up_scalar(value: Fraction) -> float:
-    return float(value) * (1 + sys.float_info.epsilon)
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+infinite_where_beyond = np.errstate(over="ignore", invalid="ignore")
+"""Of a tolerance: where float64 can't hold it, it is infinite (:func:`outward`)."""
 
 
 @cache

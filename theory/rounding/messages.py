@@ -13,6 +13,7 @@ from theory.rounding.formats import (
     coefficient_error,
     compose,
     gamma,
+    infinite_where_beyond,
     magnitude,
     nonzero,
     outward,
@@ -23,6 +24,7 @@ from theory.rounding.formats import (
 Form = Literal["product", "lerp", "any"]
 
 
+@infinite_where_beyond
 def momentum_tolerance(
     momentum: ArrayLike,
     grads: ArrayLike,
@@ -86,6 +88,7 @@ def additions_of(depth: int | None, every: int) -> int:
     return int(depth)
 
 
+@infinite_where_beyond
 def scale_tolerance(
     u: ArrayLike,
     kind: Literal["l1", "l2"],
@@ -129,6 +132,7 @@ def scale_tolerance(
     return outward((relative * (exact + moved) + moved) + underflow * reached.max(axis=-1))
 
 
+@infinite_where_beyond
 def error_tolerance(
     u: ArrayLike,
     scale: ArrayLike,
@@ -149,6 +153,7 @@ def error_tolerance(
     return outward(unit_roundoff(dtype) * (left + wobble) + wobble)
 
 
+@infinite_where_beyond
 def mean_tolerance(
     scales_N: ArrayLike,
     server_error: ArrayLike,
@@ -171,6 +176,7 @@ def mean_tolerance(
     return outward(spread + gamma(additions, dtype) * magnitude(server_error) + underflow)
 
 
+@infinite_where_beyond
 def average_tolerance(values_ND: ArrayLike, dtype: str, depth: int | None = None) -> Floats:
     """Bound on abs(fl(mean over axis 0) - mean): T11d without a server error, so ``depth`` None means N - 1."""
     return mean_tolerance(values_ND, 0.0, dtype, additions_of(depth, len(np.asarray(values_ND)) - 1))

@@ -14,6 +14,7 @@ from theory.rounding.formats import (
     compose,
     correction_error,
     gamma,
+    infinite_where_beyond,
     magnitude,
     nonzero,
     outward,
@@ -115,7 +116,7 @@ def orders_of(lr: float, weight_decay: float, dtype: str, *, corrected: bool) ->
     )
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@infinite_where_beyond
 def apply_tolerance(
     params: ArrayLike,
     momentum: ArrayLike,
@@ -187,8 +188,7 @@ def apply_tolerance(
         )
         for order in orders_of(lr, weight_decay, dtype, corrected=corrected)
     ]
-    largest_bound = outward(np.maximum.reduce(bounds))
-    return np.where(np.isnan(largest_bound), np.inf, largest_bound)[()]
+    return np.where(np.isfinite(largest), outward(np.maximum.reduce(bounds)), np.inf)[()]
 
 
 class AdamTolerance(NamedTuple):
@@ -199,6 +199,7 @@ class AdamTolerance(NamedTuple):
     variance: Floats
 
 
+@infinite_where_beyond
 def variance_tolerance(
     variance: ArrayLike,
     grads: ArrayLike,
@@ -224,6 +225,7 @@ def variance_tolerance(
     return outward(kept * (beta2 * v) + c * (added * (g * g + shifted) + shifted) + underflow)
 
 
+@infinite_where_beyond
 def adam_step_tolerance(
     params: ArrayLike,
     momentum: ArrayLike,

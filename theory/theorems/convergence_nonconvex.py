@@ -35,7 +35,7 @@ from theory.theorem import Example, Hypothesis, Theorem
 from theory.witness import instance
 
 RELATIVE = lr * smoothness * p_max
-"""gamma L p_max, the step size in units of the largest stable one."""
+"""gamma L p_max, the step size in units of 1/(L p_max)."""
 SPREAD = beta1 / (1 - beta1)
 COEFFICIENT = 1 - RELATIVE - 2 * (SPREAD * RELATIVE) ** 2
 START = 2 * start_gap / (lr * T) + 2 * p_max * (SPREAD * RELATIVE * start_momentum) ** 2 / ((1 - beta1) * T)

@@ -92,7 +92,7 @@ EXCEEDED = Theorem(
         Row(
             relative,
             "r",
-            "gamma p L, the step size in units of the largest stable one",
+            "gamma p L, the step size in units of 1/(p L)",
             domain=sp.Interval.open(0, sp.Rational(1, 2)),
             default=0.1,
         ),
