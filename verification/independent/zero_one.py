@@ -51,7 +51,7 @@ class ZeroOne(Eager):
     def P(self) -> Array:
         """1 / (sqrt(v) + eps), with the floor; anything where v is 0."""
         live = self.v > 0
-        floor = self.h.variance_floor * (self.v[live].mean() if live.any() else 0.0)
+        floor = self.h.variance_floor * (self.v[live].astype(np.float64).mean() if live.any() else 0.0)
         v = np.where(live, np.maximum(self.v, self.kind(floor)), self.kind(1))
         return self.kind(1) / (np.sqrt(v) + self.kind(self.h.eps))
 
