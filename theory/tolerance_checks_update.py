@@ -73,9 +73,9 @@ def update(
     second, slip = np.broadcast_arrays(v / b2, slack / b2)
     relative, taking, of_step = 0.0, gamma(roots, dtype), of_lr
     if corrected:
-        relative = compose(errors[1], gamma(1 + divisions, dtype))
+        relative = compose(errors[1] / (1 - errors[1]), gamma(1 + divisions, dtype))
         taking = gamma(roots + 1 + divisions, dtype)
-        of_step = compose(of_lr, errors[0], gamma(1 + divisions, dtype))
+        of_step = compose(of_lr, errors[0] / (1 - errors[0]), gamma(1 + divisions, dtype))
         slip = slip * (1 + relative) + eta * (second + slip > 0)
     step, root, quotient = lr / b1, np.sqrt(second), gamma(divisions, dtype)
     later = (1 + lr) / b1

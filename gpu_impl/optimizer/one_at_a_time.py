@@ -31,8 +31,13 @@ class Doing:
     frame: FrameType
 
     def is_under_way(self) -> bool:
-        """Whether the frame is on the thread's stack: an interruption may end it between any two lines."""
-        frame = sys._current_frames().get(self.thread)
+        """Whether the frame is on this thread's stack: an interruption may end it between any two lines.
+
+        Of another thread nobody asks: its stack changes while it is read, and signals interrupt the main thread only.
+        """
+        if self.thread != threading.get_ident():
+            return True
+        frame: FrameType | None = sys._getframe()
         while frame is not None and frame is not self.frame:
             frame = frame.f_back
         return frame is not None

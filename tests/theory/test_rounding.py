@@ -418,3 +418,13 @@ def test_nothing_is_promised_where_the_denominator_may_be_0(eps, dtype):
 def test_the_error_of_a_coefficient_is_rounded_up():
     beta = 5e-324
     assert Fraction(rounding.formats.coefficient_error(beta, "float64")[1]) >= Fraction(beta) / (1 - Fraction(beta))
+
+
+@pytest.mark.parametrize(("corrections", "stored"), [((1.0, 1.0), (0.9, 1.0)), ((0.5, 0.5), (0.375, 0.5))])
+def test_the_error_of_a_correction_is_that_of_a_divisor(corrections, stored):
+    """Also of corrections that are 1: by b (1 - r) is divided, so 1/(1 - r) - 1 counts."""
+    errors = tuple(abs(own - right) / right for own, right in zip(stored, corrections, strict=True))
+    given = {"lr": 1.0, "eps": 0.0, "dtype": "float64", "corrections": corrections, "corrections_error": errors}
+    bound = rounding.apply_tolerance(0.0, 1.0, 1.0, **given)
+    exact, moved = ((1 / b1) / np.sqrt(1 / b2) for b1, b2 in (corrections, stored))
+    assert abs(moved - exact) <= bound < 1.1 * abs(moved - exact)

@@ -98,6 +98,11 @@ def update_error(
     return (kept + order.decay_error) * x + np.where(reach > 0, moved, 0.0) + underflow
 
 
+def divided_by(error: float) -> float:
+    """Relative error of a quotient whose divisor is off by ``error``: 1/(1 - r) - 1."""
+    return error / (1 - error) if error < 1 else np.inf
+
+
 def orders_of(lr: float, weight_decay: float, dtype: str, *, corrected: bool) -> tuple[Order, ...]:
     """The families of usual orders: decay inside the bracket, as a second subtraction, as a factor of x."""
     extra = 1 if corrected else 0  # m is divided by its bias correction
@@ -143,8 +148,8 @@ def apply_tolerance(
     ``division_roundings``, ``sqrt_roundings`` (in units of u: 2 ulp is 4). Where v = eps = 0, or v/b2 is beyond
     float64, the bound is infinite.
     """
-    (b1, b2), (b1_error, b2_error) = corrections, corrections_error
-    corrected, eta = corrections != (1.0, 1.0), smallest_subnormal(dtype)
+    (b1, b2), (b1_error, b2_error) = corrections, map(divided_by, corrections_error)
+    corrected, eta = corrections != (1.0, 1.0) or max(b1_error, b2_error) > 0, smallest_subnormal(dtype)
     second, slack = np.broadcast_arrays(np.asarray(variance, dtype=np.float64) / b2, magnitude(variance_tolerance) / b2)
     relative = gamma(division_roundings, dtype)  # of 1 over the denominator, or of a division by it
     lr_error, eps_error = scalar_error(lr, dtype), scalar_error(eps, dtype)
