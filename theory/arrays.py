@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from theory.evaluate import evaluate
+from theory.evaluate import Input, evaluate
 from theory.formula import ForAll, Formula, Implies, free_names
-
-if TYPE_CHECKING:
-    from theory.evaluate import Input
-    from theory.theorem import Theorem
+from theory.theorem import Theorem
 
 
 def check_scalars(theorem: Theorem, values: Mapping[str, Any]) -> None:

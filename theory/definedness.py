@@ -153,10 +153,14 @@ def _named(expression: sp.Expr) -> str:
     return str(expression.xreplace({one: sp.Symbol(one.name) for one in expression.atoms(sp.Dummy)}))
 
 
+def _instance_of(theorem: Theorem) -> dict[sp.Symbol, sp.Expr]:
+    return {symbol: sp.sympify(value) for symbol, value in theorem.instance.items()}
+
+
 def undefined(expression: sp.Expr, theorem: Theorem) -> Iterator[str]:
     """Divisors that may be 0, roots, real powers and logarithms of what may be negative, indices that may be none."""
     yield from undefined_powers(expression, theorem)
-    at = {symbol: sp.sympify(value) for symbol, value in theorem.instance.items()}
+    at = _instance_of(theorem)
     for part in expression.atoms(sp.Indexed):
         for index in (one.xreplace(at) for one in part.indices):
             if not (index.is_integer and index.is_nonnegative):
@@ -170,7 +174,7 @@ def undefined(expression: sp.Expr, theorem: Theorem) -> Iterator[str]:
 
 def _divisors_and_roots(expression: sp.Basic, theorem: Theorem) -> Iterator[tuple[str, str]]:
     """What may be 0 as "divisor", and what may be negative under a root as "root"."""
-    at = {symbol: sp.sympify(value) for symbol, value in theorem.instance.items()}
+    at = _instance_of(theorem)
     for power in dict.fromkeys(_powers_and_logs(expression)):
         if not isinstance(power, sp.Pow) or (at and power.atoms(sp.Dummy)):
             continue  # of a sum at an instance the terms are looked at, one by one

@@ -194,9 +194,14 @@ def check_conditions(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Ar
         ValueError: one does; the message says what is asked for.
     """
     if (item := unmet(theorem, values, arithmetic)) is not None:
-        formula = text_of(item.formula)
-        needed = formula if item.words == formula else f"{item.words}: {formula}"
-        raise ValueError(f"{theorem.id} does not apply to these numbers; it needs that {needed}")
+        raise contradicted(theorem, item)
+
+
+def contradicted(theorem: Theorem, item: Hypothesis) -> ValueError:
+    """What says that numbers do not meet a hypothesis."""
+    formula = text_of(item.formula)
+    needed = formula if item.words == formula else f"{item.words}: {formula}"
+    return ValueError(f"{theorem.id} does not apply to these numbers; it needs that {needed}")
 
 
 def unmet(theorem: Theorem, values: Mapping[Any, Any], arithmetic: Arithmetic = FLOATS) -> Hypothesis | None:

@@ -24,10 +24,9 @@ import sympy as sp
 
 from theory.arithmetic import Intervals, NotEvaluated, Unsettled, settled
 from theory.domains import check_domain
-from theory.evaluate import INEQUALITIES, evaluate
+from theory.evaluate import INEQUALITIES, contradicted, evaluate
 from theory.formula import ForAll, Formula, Implies, eq, free_names, free_symbols, relations, sign_of
 from theory.rationals import RATIONALS, Rationals
-from theory.text import text_of
 from theory.theorem import Example, Theorem
 
 LONGEST = 12
@@ -114,8 +113,7 @@ def check_arrays(theorem: Theorem, values: Mapping[str, Any]) -> None:
             continue
         with suppress(NotEvaluated, Unsettled):
             if not holds(formula, known):
-                needed = f"{item.words}: {text_of(formula)}"
-                raise ValueError(f"{theorem.id} does not apply to these numbers; it needs that {needed}")
+                raise contradicted(theorem, item)
 
 
 def _places(formula: Formula, values: Mapping[Any, Any]) -> Iterator[bool | None]:

@@ -74,7 +74,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
         self._off: set[int] = set()  # numbers of the parameters that it brings nothing for
         self._home: dict[int, Inbox] = {}  # by id of the parameter
         self._futures: list[tuple[Future[Tensor], Tensor]] = []
-        self._has_failed = False  # whether DDP has seen an error of ours
+        self._has_failed = False  # whether the last backward pass was refused
         self._is_applicable: bool | None = None  # None: no backward pass since the last step
         self._delivered: set[int] | None = None  # ids of the parameters of DDP's module; None: it is not attached
         self._n_params = 0  # of the optimizer, when it was attached
@@ -132,6 +132,7 @@ class HookedOneBitAdam(OneBitAdamArguments):
                 except (RuntimeError, ValueError) as error:
                     self._has_failed = True
                     raise RuntimeError(f"{error}. {AFTER_AN_ERROR}") from error
+                self._has_failed = False
             return self._take(bucket)
 
     def _take(self, bucket: GradBucket) -> Future[Tensor]:

@@ -153,7 +153,8 @@ class OneBitLamb(SteppingOptimizer):
         for number, state in states.items():
             for name, (least, most, whose) in ranges.items():
                 value = float(state[name])
-                if not float(torch.tensor(least)) <= value <= float(torch.tensor(most)):
+                least_32, most_32 = torch.tensor([least, most], dtype=F32).tolist()
+                if not least_32 <= value <= most_32:
                     raise ValueError(
                         f"{name} of parameter {number} is {value:g} in the state, beyond {whose} of this optimizer: "
                         "the state is damaged, or of a run with another range, which must be given here too"

@@ -216,8 +216,7 @@ class ZeroOneAdam(SteppingOptimizer):
             yield  # what holds this block goes back
             return
         with self.alone(READING):
-            pass
-        self._refuse_changed()
+            self._refuse_changed()
         self._is_home = True
         try:
             for parcel, bucket in self._pairs():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
 from contextlib import nullcontext
@@ -398,6 +399,31 @@ def without_a_gradient():
             step()
         told.append(str(caught.value))
     return told
+
+
+def after_a_refused_rate():
+    """Nothing was exchanged, so a new DDP may be attached to the same optimizer; what was refused is over then."""
+    network = Network()
+    optimizer = HookedOneBitAdam(network.parameters(), **HYPER)
+    model = DistributedDataParallel(network, find_unused_parameters=True)
+    optimizer.attach(model)
+    optimizer.param_groups[0]["lr"] = float("nan")
+    with pytest.raises(RuntimeError, match="lr must be a finite number"):
+        backward(model, 1)
+    with pytest.raises(RuntimeError, match="was refused, so there is nothing to apply"):
+        optimizer.step()
+    del model
+    gc.collect()  # its reducer listens to the parameters' gradients
+    optimizer.param_groups[0]["lr"] = HYPER["lr"]
+    optimizer.attach(model := DistributedDataParallel(network, find_unused_parameters=True))
+    optimizer.zero_grad()
+    backward(model, 1)
+    optimizer.step()
+    return optimizer.steps
+
+
+def test_a_refused_backward_pass_is_over_with_the_next_that_is_not():
+    assert WorkerPool.of(2).call(after_a_refused_rate) == [1, 1]
 
 
 def test_a_gradient_that_did_not_come_and_a_wrong_rate_are_told_with_what_to_do():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import sympy as sp
 
+from tests.theory.theory_support import stated
 from theory.chain import faults
 from theory.formula import ForAll, array, eq, le, lt, ne, sgn, total
 from theory.notation import UNIT, Row, count, weight_decay
-from theory.theorem import Example, Hypothesis, Line, Theorem, Use
+from theory.theorem import Example, Line, Use
 from theory.verdict import judge
 
 x, y, z = sp.symbols("x y z", real=True)
@@ -27,12 +29,7 @@ ROWS[share] = Row(share, "q", "a share", domain=sp.Interval(0, 1))
 ROWS[f] = Row(f, "f", "a function", coq="R -> R")
 
 
-def made(conclusion, lines, *hypotheses, **more):
-    basic = {"id": "T99", "title": "made up", "words": "made up", "good_for": "tests", "source": "ours"}
-    given = tuple(Hypothesis(f"h{place}", item, "given") for place, item in enumerate(hypotheses))
-    return Theorem(
-        conclusion=conclusion, chain=lambda: lines, hypotheses=given, where=tuple(ROWS.values()), **{**basic, **more}
-    )
+made = partial(stated, ROWS)
 
 
 def cancelled(factor, times=None):

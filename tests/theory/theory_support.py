@@ -25,6 +25,12 @@ def theorem(conclusion, lines=None, **more):
     return Theorem(conclusion=conclusion, chain=chain, **{**basic, **more})
 
 
+def stated(rows, conclusion, lines, *hypotheses, **more):
+    """A theorem about these rows whose hypotheses are h0, h1, ..."""
+    given = tuple(Hypothesis(f"h{place}", item, "given") for place, item in enumerate(hypotheses))
+    return theorem(conclusion, lines, **{"hypotheses": given, "where": tuple(rows.values()), **more})
+
+
 SQUARE = theorem(le(2 * x * y, x**2 + y**2), [Line("<=", x**2 + y**2, "a square", slack=((x - y) ** 2,))])
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from verification.protocol import Scale, Traits
 
 Declares = tuple[tuple[str, Any], ...]
@@ -39,6 +41,13 @@ MULTIPLES = (1, 16, 32, 64, 128, 256, 512, 1024)
 def arithmetic(name: str, value: str, what: str) -> Hint:
     """Of a way to compute."""
     return Hint(f'{name} = "{value}" explains it: declare that {what}', ((name, value),))
+
+
+def narrow(traits: Traits, low: Any, high: Any, exact: Any) -> str:
+    """What to tell of a scale in [low, high] that a float64 class has rounded to float32, where it must be exact."""
+    if traits.dtype == "float32" or not low <= float(np.float32(exact)) <= high:
+        return ""
+    return ': it is rounded to float32, and a class with dtype = "float64" is checked with float64 scales'
 
 
 def advice(scale: Scale, traits: Traits, holds: Callable[[Scale, Traits], bool], shape: tuple[int, ...]) -> Hints:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from theory import rounding
 from verification.protocol import Array, Scale, Traits
-from verification.relation.advice import advice
+from verification.relation.advice import advice, narrow
 from verification.relation.claims import near, number
 from verification.relation.finding import Finding, NotJudged, explained, judge
 from verification.relation.parts import Parts
@@ -211,7 +211,7 @@ class CompressionRound:
                 "worker_scale",
                 f"worker {i} sent the scale {(low_NK[i, k] + high_NK[i, k]) / 2:.9g}; the {self.scale} "
                 f"scale of its u{self._within(self.worker_parts.slices[k])} is {exact_NK[i, k]:.9g}, "
-                f"tolerance {tolerance_NK[i, k]:.2g}{self._narrow((low_NK[i, k], high_NK[i, k]), exact_NK[i, k])}",
+                f"tolerance {tolerance_NK[i, k]:.2g}{narrow(self.traits, low_NK[i, k], high_NK[i, k], exact_NK[i, k])}",
                 self._scale_claim(i, self.worker_parts.slices[k], exact_NK[i, k], tolerance_NK[i, k]),
             )
 
@@ -311,7 +311,8 @@ class CompressionRound:
                 "C1",
                 "server_scale",
                 f"{self._named(k)} has the scale {sent_K[k]:.9g}; the {self.scale} scale of its w is "
-                f"{exact_K[k]:.9g}, tolerance {tolerance_K[k]:.2g}{self._narrow((sent_K[k], sent_K[k]), exact_K[k])}",
+                f"{exact_K[k]:.9g}, tolerance {tolerance_K[k]:.2g}"
+                f"{narrow(self.traits, sent_K[k], sent_K[k], exact_K[k])}",
                 near(f"abs({self._received(int(firsts_K[k]))})", exact_K[k], tolerance_K[k]),
             )
 
@@ -381,12 +382,6 @@ class CompressionRound:
     def _within(self, part: slice) -> str:
         """Which block, for a message; nothing where there are none."""
         return "" if self.scale_block is None else f" in the block of elements {part.start} to {part.stop - 1}"
-
-    def _narrow(self, sent: tuple[Any, Any], exact: Any) -> str:
-        """Whether what a float64 class sent is its scale rounded to float32, for a message."""
-        if self.traits.dtype == "float32" or not sent[0] <= float(np.float32(exact)) <= sent[1]:
-            return ""
-        return ': it is rounded to float32, and a class with dtype = "float64" is checked with float64 scales'
 
     def _named(self, k: int) -> str:
         """Part ``k`` of the servers, for a message."""
