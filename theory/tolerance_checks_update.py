@@ -68,7 +68,8 @@ def update(
     roots: int = 1,
 ) -> Any:
     """The largest of T11e's bounds for the usual orders, the error of lr P by T11l and that of the root by T11m."""
-    form, eta, corrected = FORMATS[dtype], 2.0 ** -FORMATS[dtype]["least"], corrections != (1.0, 1.0)
+    form, eta = FORMATS[dtype], 2.0 ** -FORMATS[dtype]["least"]
+    corrected = corrections != (1.0, 1.0) or errors != (0.0, 0.0)
     (b1, b2), of_lr, of_eps = corrections, scalar_error(lr, dtype), scalar_error(eps, dtype)
     second, slip = np.broadcast_arrays(v / b2, slack / b2)
     relative, taking, of_step = 0.0, gamma(roots, dtype), of_lr
@@ -109,6 +110,10 @@ def updates() -> Iterator[Comparison]:
         {"lr": 0.5, "eps": 1e-3, "corrections": (0.3, 0.2), "division_roundings": 4, "sqrt_roundings": 3},
         {"lr": 8e-8, "eps": 1e-2, "corrections": (0.3, 0.2)},
         {"lr": 0.5, "eps": 1e-3, "corrections": (1.0, 0.2), "corrections_error": (1e-3, 2e-3)},
+        {"lr": 0.5, "eps": 1e-3, "corrections": (0.2, 1.0)},
+        {"lr": 0.5, "eps": 1e-3, "corrections": [1.0, 1.0], "corrections_error": [0.0, 0.0]},
+        {"lr": 0.5, "eps": 1e-3, "corrections_error": (1e-3, 0.0)},
+        {"lr": 0.5, "eps": 1e-3, "corrections_error": (0.0, 2e-3)},
         {"lr": 0.5, "eps": 1e-3, "weight_decay": 0.2, "division_roundings": 4, "sqrt_roundings": 2,
          "momentum_tolerance": -1e-3, "variance_tolerance": -1e-3},
         {"lr": 1e-3, "eps": 1e-2, "corrections": (0.3, 0.2), "variance_tolerance": 1e-12, "momentum_tolerance": 1e-6},
@@ -119,7 +124,8 @@ def updates() -> Iterator[Comparison]:
         for given in settings:
             if dtype == "float16" and given["eps"] == 1e-8:
                 continue  # stored as 0: its relative error is 1, and nothing is known
-            own = {short.get(name, name): value for name, value in given.items()}
+            own: dict[str, Any] = {short.get(name, name): tuple(value) if isinstance(value, list) else value
+                   for name, value in given.items()}  # fmt: skip
             own |= {name: abs(own[name]) for name in ("tau", "slack") if name in own}
             yield Comparison("apply_tolerance", f"in {dtype} with {given}",
                              lambda r, t=dtype, g=given: r.apply_tolerance(x, m, v, dtype=t, **g),
@@ -131,15 +137,18 @@ def updates() -> Iterator[Comparison]:
                      lambda r: r.apply_tolerance(x[some], m[some], v[some], lr=1e-3, eps=0.0),
                      update(x[some].astype(float), m[some].astype(float), v[some].astype(float), "float32",
                             lr=1e-3, eps=0.0))  # fmt: skip
-    yield Comparison("apply_tolerance", "without eps, v known to within more than itself",
-                     lambda r: r.apply_tolerance(1.0, 1.0, 1e-12, lr=0.5, eps=0.0, variance_tolerance=1e-6),
-                     np.inf)  # fmt: skip
     for lr, decay, extra in ((0.5, 0.0, 0), (10.0, 0.01, 0), (10.0, 0.5, 1), (0.1, 0.25, 0), (8e-8, 0.25, 0)):
         yield Comparison("orders_of", f"lr = {lr}, decay = {decay}",
                          lambda r, a=lr, b=decay, c=bool(extra): r.orders_of(a, b, "float16", corrected=c),
                          [list(row.values()) for row in families(lr, decay, "float16", extra)], False)  # fmt: skip
     yield Comparison("apply_tolerance", "where the stored eps is 0, and v",
                      lambda r: r.apply_tolerance(1.0, 1.0, 0.0, lr=0.5, eps=1e-8, dtype="float16"), np.inf)  # fmt: skip
+    for moment in (0.0, 1.0):
+        yield Comparison("apply_tolerance", f"without eps, v known to within more than itself, m = {moment}",
+                         lambda r, m=moment: r.apply_tolerance(1.0, m, 1e-12, lr=0.5, eps=0.0,
+                                                               variance_tolerance=1e-6), np.inf)  # fmt: skip
+    yield Comparison("divided_by", "errors", lambda r: [r.divided_by(error) for error in (0.0, 0.25, 1.0, 1.5)],
+                     [0.0, 1 / 3, np.inf, np.inf], False)  # fmt: skip
     yield Comparison("apply_tolerance", "where v and eps are 0",
                      lambda r: r.apply_tolerance([1.0, 0.0], [1.0, 0.0], 0.0, lr=0.5, eps=0.0),
                      [np.inf, np.inf])  # fmt: skip

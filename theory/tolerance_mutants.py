@@ -18,11 +18,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from theory import tolerance_checks, tolerance_checks_update
-from theory.rounding import formats, messages, updates
+from theory import tolerance_checks, tolerance_checks_update, tolerance_refusals
+from theory.rounding import arguments, formats, messages, updates
 from theory.tolerance_checks import Comparison
 
-FILES = tuple(Path(str(module.__file__)) for module in (formats, messages, updates))
+FILES = tuple(Path(str(module.__file__)) for module in (arguments, formats, messages, updates))
 OPERATORS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
     ast.Sub: (ast.Add,),
@@ -30,6 +30,7 @@ OPERATORS: dict[type, tuple[type, ...]] = {
     ast.Div: (ast.Mult,),
     ast.Pow: (ast.Mult,),
     ast.FloorDiv: (ast.Mult,),
+    ast.Mod: (ast.FloorDiv,),
     ast.BitOr: (ast.BitAnd,),
 }
 COMPARISONS: dict[type, tuple[type, ...]] = {
@@ -98,8 +99,17 @@ def _is_own_import(node: ast.stmt) -> bool:
 @cache
 def comparisons() -> tuple[Comparison, ...]:
     """Every comparison with its expected value, computed once."""
-    one, other = tolerance_checks, tolerance_checks_update
-    makers = (one.helpers, one.momentum, one.messages, one.scales, one.second_moment, other.updates, other.steps)
+    one, other, refusals = tolerance_checks, tolerance_checks_update, tolerance_refusals.refusals
+    makers = (
+        refusals,
+        one.helpers,
+        one.momentum,
+        one.messages,
+        one.scales,
+        one.second_moment,
+        other.updates,
+        other.steps,
+    )
     return tuple(comparison for make in makers for comparison in make())
 
 
@@ -138,10 +148,12 @@ def changes() -> Iterator[Change]:
             if not isinstance(node, (ast.FunctionDef, ast.Assign, ast.AnnAssign)):
                 continue
             name = getattr(node, "name", "constants")
+            converted = _converted(node)
             for line, kind, text, build in _changed(node):
                 conversion = text.endswith("without dtype") or any(
                     text.startswith((f"{word}(", f"np.{word}(", f"{word} without")) for word in CONVERSIONS
                 )
+                conversion = conversion or text in converted
                 yield Change(name, FILES[place].name, line, kind, text, build, number, place, conversion)
 
 
@@ -180,6 +192,19 @@ def _visited(root: ast.AST) -> Iterator[ast.AST]:
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, ast.AST):
                 yield from _visited(item)
+
+
+def _converted(root: ast.stmt) -> set[str]:
+    """Changes of a name to the one that it was converted from: after ``x = float(y)``, "x -> y"."""
+    return {
+        f"{node.targets[0].id} -> {node.value.args[0].id}"
+        for node in ast.walk(root)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func).removeprefix("np.") in CONVERSIONS
+        and isinstance(node.value.args[0], ast.Name)
+    }
 
 
 def _numbers_in(root: ast.stmt) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebit_files import error_line
+from verification import originals
 from verification.loading import load_class
 from verification.relation.finding import AdapterError
 from verification.search.clauses import CLAUSES, clause_of, clauses_of
@@ -161,8 +162,11 @@ def search_isolated(
                     why = _ended(target, process.returncode)
                 elif time.monotonic() > delivered.ends:
                     why = delivered.late(target)
-            except (EOFError, OSError):
-                why = _ended(target, process.wait(10))
+            except (EOFError, OSError):  # the end of the pipe, or of a message that is longer than what comes
+                try:
+                    why = _ended(target, process.wait(10))
+                except subprocess.TimeoutExpired:
+                    why = f"{target} {SPOILT}"
     except KeyboardInterrupt:
         why, stopped = "the search was stopped", True
     finally:
@@ -193,7 +197,8 @@ def _received(pipe: Any) -> tuple[Any, ...] | None:
 
 def _ended(target: str, status: int) -> str:
     how = f" by signal {-status}" if status < 0 else f" with exit status {status}"
-    return f"{target} ended its process{how} before there was a verdict"
+    why = f"{target} ended its process{how} before there was a verdict"
+    return why if status else f"{why}, or {SPOILT}"
 
 
 @contextmanager
@@ -247,6 +252,9 @@ def main(descriptor: int) -> None:
     except (ValueError, AdapterError) as error:
         send("error", str(error))
     except Exception as error:
+        if replaced := originals.put_back():
+            send("error", f"the class replaced {replaced[0]}, which the check needs")
+            return
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}, line {last.lineno}"
         send("error", f"the check itself failed, not the class ({where}): {error_line(error)}")

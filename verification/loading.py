@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from verification import originals
 from verification.raised import of_the_user, said
 from verification.search.clauses import CLAUSES
 
@@ -28,6 +29,7 @@ def load_class(target: str) -> type:
         raise ValueError(f"{text} can't be loaded as Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # dataclasses look their module up there
+    originals.note()
     try:
         spec.loader.exec_module(module)
     except BaseException as error:

@@ -164,9 +164,9 @@ def test_scale_whose_mean_underflows_in_float64(kind, count, dim):
     [
         (lambda: rounding.momentum_tolerance(1, 1, 1, 0.9, "float32", form="sum"), "unknown form 'sum'"),  # pyright: ignore[reportArgumentType]
         (lambda: rounding.momentum_tolerance(1, 1, 1, 0.9, "float32", complement="cut"), "unknown complement 'cut'"),  # pyright: ignore[reportArgumentType]
-        (lambda: rounding.correction_error(0.9, 0), "steps count from 1"),
-        (lambda: rounding.tree_depth(1000, 0), "block is a number of terms"),
-        (lambda: rounding.gamma(-1, "float32"), "k is a number of roundings"),
+        (lambda: rounding.correction_error(0.9, 0), "step must be a whole number, 1 or more, got 0"),
+        (lambda: rounding.tree_depth(1000, 0), "block must be a whole number"),
+        (lambda: rounding.gamma(-1, "float32"), "k, a number of roundings, must be finite"),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused(call, says):

@@ -37,6 +37,7 @@ FAULTS = {
     ranges.SomeWorkersUnheard: {"workers": ((17, 32),)},
     ranges.MoreThan64Workers: {"workers": ((65, 128),)},
     ranges.Between16384And65536: {"size": ((16385, 131072),)},
+    ranges.SmallParametersFlushed: {"gradients": ("sparse",)},
     ranges.LargeInUpdates: {"size": (LARGE,)},
     ranges.LargeInBlocks: {"size": (LARGE,)},
 }

@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from theory.rounding.arguments import amount, count, share
+
 Floats = NDArray[np.float64]
 Complement = Literal["rounded", "subtracted"]
 
@@ -46,9 +48,7 @@ def smallest_subnormal(dtype: str) -> float:
 @cache
 def gamma(k: float, dtype: str) -> float:
     """gamma_k = k u/(1 - k u), which bounds abs(prod (1+d_i)^(+-1) - 1) over k factors (T11a; Higham, Lemma 3.1)."""
-    if k < 0:
-        raise ValueError(f"k is a number of roundings, so it can't be {k}")
-    product = k * unit_roundoff(dtype)
+    product = amount("k, a number of roundings,", k) * unit_roundoff(dtype)
     if product >= 1:
         raise ValueError(f"no bound for {k} roundings in {dtype}: give the true depth or use a wider accumulator")
     return product / (1 - product)
@@ -71,13 +71,15 @@ def compose(*relative_errors: Any) -> Any:
     return total
 
 
-@cache
 def coefficient_error(beta: float, dtype: str, complement: Complement = "rounded") -> tuple[float, float]:
     """Exact relative errors of the stored beta and 1 - beta, for beta in [0, 1) given as a float64."""
-    if not 0 <= beta < 1:
-        raise ValueError(f"beta must lie in [0, 1), got {beta}")
     if complement not in get_args(Complement):
         raise ValueError(f"unknown complement {complement!r}: expected one of {', '.join(get_args(Complement))}")
+    return _coefficient_error(share("beta", beta), dtype, complement)
+
+
+@cache
+def _coefficient_error(beta: float, dtype: str, complement: Complement) -> tuple[float, float]:
     exact, rounded = Fraction(beta), Fraction(float(round_to(beta, dtype)))
     candidates = [Fraction(float(round_to(1.0 - beta, dtype)))]
     if complement == "subtracted":
@@ -104,7 +106,7 @@ def outward(bound: ArrayLike) -> Floats:
     """
     value = np.asarray(bound, dtype=np.float64)
     outer = value * (1 + gamma(OPERATIONS, "float64")) + smallest_subnormal("float64") * (value > 0)
-    return np.where(np.isnan(outer), np.inf, outer)[()]
+    return np.nan_to_num(outer, nan=np.inf, posinf=np.inf)
 
 
 def _up_scalar(value: Fraction) -> float:
@@ -130,18 +132,24 @@ POWER_ROUNDINGS = 8
 """Roundings that ``pow`` may be off by: 4 ulp, what CUDA states for powf."""
 
 
-@cache
 def correction_error(beta: float, step: int, dtype: str = "float64") -> float:
     """Relative error of 1 - beta^step formed in ``dtype``, the power by multiplications in any order or by ``pow``.
 
     Proof. The stored beta is beta (1 + r), r by :func:`coefficient_error`. A product of ``step`` of them passes
-    step - 1 roundings in all, whatever the order, so by T11a the power is off by (1 + r)^step (1 + gamma_k) - 1, and by
-    less than one eta for each product that underflows. The subtraction rounds once more. Our own float64 is charged 4.
+    k = step - 1 roundings in all, whatever the order, each a factor 1 + d with abs(d) <= u. So the power is off by
+    (1 + r)^step (1 + u)^k - 1, also where k u >= 1 and T11a has no gamma_k, and by less than one eta for each product
+    that underflows. The stored beta is at most 1, so both powers lie between 0 and 1, which ``pow`` may exceed by its
+    own error. The subtraction rounds once more. Our own float64 is charged 4.
     """
-    if step < 1:
-        raise ValueError(f"steps count from 1, got {step}")
-    power, k = beta**step, max(step - 1, POWER_ROUNDINGS)
-    of_beta, _ = coefficient_error(beta, dtype)
-    off = compose(float(np.expm1(step * np.log1p(of_beta))), gamma(k, dtype)) * power
-    absolute = off + step * smallest_subnormal(dtype)
-    return compose(absolute / (1 - power), unit_roundoff(dtype), gamma(4, "float64"))
+    return _correction_error(share("beta", beta), count("step", step, 1), dtype)
+
+
+@cache
+@infinite_where_beyond
+def _correction_error(beta: float, step: int, dtype: str) -> float:
+    power, u, (of_beta, _) = beta**step, unit_roundoff(dtype), coefficient_error(beta, dtype)
+    growth = step * math.log1p(of_beta) + max(step - 1, POWER_ROUNDINGS) * math.log1p(u)
+    # (e^growth - 1) beta^step, without overflow
+    off = float(np.exp(growth + step * math.log(beta))) * -math.expm1(-growth) if beta else 0.0
+    absolute = min(off, 1 + POWER_ROUNDINGS * u) + step * smallest_subnormal(dtype)
+    return compose(absolute / (1 - power), u, gamma(4, "float64"))

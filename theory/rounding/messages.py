@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from theory.rounding.arguments import count, length, plus_or_minus, share
 from theory.rounding.formats import (
     Complement,
     Floats,
@@ -45,6 +46,7 @@ def momentum_tolerance(
     """
     if form not in get_args(Form):
         raise ValueError(f"unknown form {form!r}: expected one of {', '.join(get_args(Form))}")
+    beta1 = share("beta1", beta1)
     m, g, delta, wobble = (magnitude(array) for array in (momentum, grads, errors, grads_tolerance))
     rho_beta, rho_complement = coefficient_error(beta1, dtype, complement)
     c, eta, u = 1 - beta1, smallest_subnormal(dtype), unit_roundoff(dtype)
@@ -73,19 +75,14 @@ def sign_is_determined(u_exact: ArrayLike, tolerance: ArrayLike) -> NDArray[np.b
 
 def tree_depth(length: int, block: int) -> int:
     """Additions that any one term goes through: ``block`` terms in sequence, the partial sums by a balanced tree."""
-    if block < 1:
-        raise ValueError(f"block is a number of terms, so it can't be {block}")
+    length, block = count("length", length), count("block", block, 1)
     blocks = -(-length // block)
     return min(block, length) - 1 + (blocks - 1).bit_length()
 
 
 def additions_of(depth: int | None, every: int) -> int:
     """The most additions that a term goes through: ``depth``, or ``every`` one where any order is allowed (None)."""
-    if depth is None:
-        return every
-    if depth < 0 or depth != int(depth):
-        raise ValueError(f"depth is a number of additions, so it can't be {depth}")
-    return int(depth)
+    return every if depth is None else count("depth, a number of additions,", depth)
 
 
 @infinite_where_beyond
@@ -107,12 +104,12 @@ def scale_tolerance(
     """
     if kind not in ("l1", "l2"):
         raise ValueError(f"unknown scale {kind!r}: expected 'l1' or 'l2'")
+    live = length("u", u, -1)
+    if live == 0:
+        return np.zeros(np.shape(u)[:-1])
     size, wobble = np.broadcast_arrays(magnitude(u), magnitude(u_tolerance))
     reached = nonzero(size + wobble)  # asked of the terms: their mean may underflow here
-    *rest, count = np.shape(u)
-    if count == 0:
-        return np.zeros(rest)
-    additions = additions_of(depth, count - 1)
+    additions = additions_of(depth, live - 1)
     last, eta_sum, eta = unit_roundoff(dtype), smallest_subnormal(accumulator), smallest_subnormal(dtype)
     if kind == "l1":
         exact, moved = size.mean(axis=-1), wobble.mean(axis=-1)
@@ -147,7 +144,7 @@ def error_tolerance(
     ``signs`` None means bit = (u >= 0). ``u_tolerance`` and ``scale_tolerance``: how far the implementation's own u
     and s may be from those given here, where it does not report them.
     """
-    along = magnitude(u) if signs is None else np.multiply(u, signs, dtype=np.float64)  # u q, and q^2 = 1
+    along = magnitude(u) if signs is None else np.multiply(u, plus_or_minus("signs", signs), dtype=np.float64)  # u q
     wobble = magnitude(u_tolerance) + magnitude(scale_tolerance)
     left = np.abs(along - np.asarray(scale, dtype=np.float64))
     return outward(unit_roundoff(dtype) * (left + wobble) + wobble)
@@ -168,8 +165,9 @@ def mean_tolerance(
     after, by N or by a rounded 1/N. ``depth``: the most additions that one of the N + 1 terms goes through; None
     allows every order, N. ``scales_N`` has the workers on its first axis; further axes broadcast with the server error.
     """
+    n_workers = count("the length of scales_N", length("scales_N", scales_N, 0), 1)
     scales, wobble = np.broadcast_arrays(magnitude(scales_N), magnitude(scale_tolerances_N))
-    additions = additions_of(depth, len(np.asarray(scales_N)))
+    additions = additions_of(depth, n_workers)
     relative, reach = gamma(additions + 3, dtype), scales + wobble
     underflow = smallest_subnormal(dtype) * (1 + relative) * nonzero(reach).sum(axis=0)
     spread = relative * reach.mean(axis=0) + wobble.mean(axis=0)
@@ -179,7 +177,8 @@ def mean_tolerance(
 @infinite_where_beyond
 def average_tolerance(values_ND: ArrayLike, dtype: str, depth: int | None = None) -> Floats:
     """Bound on abs(fl(mean over axis 0) - mean): T11d without a server error, so ``depth`` None means N - 1."""
-    return mean_tolerance(values_ND, 0.0, dtype, additions_of(depth, len(np.asarray(values_ND)) - 1))
+    n_workers = count("the length of values_ND", length("values_ND", values_ND, 0), 1)
+    return mean_tolerance(values_ND, 0.0, dtype, additions_of(depth, n_workers - 1))
 
 
 def _rms(magnitude: Floats) -> Floats:

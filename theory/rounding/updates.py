@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from theory.rounding.arguments import amount, correction, count, pair, share
 from theory.rounding.formats import (
     Complement,
     Floats,
@@ -58,7 +59,7 @@ def rate_error(
     """Bound on abs(lr P as it is stored - step/(root + eps)); ``relative`` and ``slip`` of the quotient (T11l)."""
     missing = _missing(root, root_tolerance, eps, eps_error, dtype)
     least = least_denominator(root, root_tolerance, eps, eps_error, dtype)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore"):
         return compose(relative, missing / least) * step / (root + eps) + slip
 
 
@@ -89,11 +90,9 @@ def update_error(
     """Bound on abs(fl(x - rate m - shrink x) - exact) for the orders of one family; x and m by their sizes (T11e)."""
     reach = m + momentum_tolerance
     kept = gamma(order.point_steps, dtype) * order.keep + gamma(order.decay_steps, dtype) * order.shrink
-    with np.errstate(invalid="ignore"):
-        moved = (gamma(order.moment_steps, dtype) * (rate + rate_error) + rate_error) * reach + (
-            rate * momentum_tolerance + smallest_subnormal(dtype) * moment_spill
-        )
-    moved = np.where(np.isfinite(rate), moved, np.inf)
+    moved = (gamma(order.moment_steps, dtype) * (rate + rate_error) + rate_error) * reach + (
+        rate * momentum_tolerance + smallest_subnormal(dtype) * moment_spill
+    )
     underflow = smallest_subnormal(dtype) * (order.point_spill + order.decay_spill) * nonzero(x)
     return (kept + order.decay_error) * x + np.where(reach > 0, moved, 0.0) + underflow
 
@@ -148,8 +147,11 @@ def apply_tolerance(
     ``division_roundings``, ``sqrt_roundings`` (in units of u: 2 ulp is 4). Where v = eps = 0, or v/b2 is beyond
     float64, the bound is infinite.
     """
-    (b1, b2), (b1_error, b2_error) = corrections, map(divided_by, corrections_error)
-    corrected, eta = corrections != (1.0, 1.0) or max(b1_error, b2_error) > 0, smallest_subnormal(dtype)
+    lr, eps, weight_decay = amount("lr", lr), amount("eps", eps), amount("weight_decay", weight_decay)
+    b1, b2 = (correction("corrections", one) for one in pair("corrections", corrections))
+    errors = (amount("corrections_error", one) for one in pair("corrections_error", corrections_error))
+    b1_error, b2_error = map(divided_by, errors)
+    corrected, eta = (b1, b2) != (1.0, 1.0) or max(b1_error, b2_error) > 0, smallest_subnormal(dtype)
     second, slack = np.broadcast_arrays(np.asarray(variance, dtype=np.float64) / b2, magnitude(variance_tolerance) / b2)
     relative = gamma(division_roundings, dtype)  # of 1 over the denominator, or of a division by it
     lr_error, eps_error = scalar_error(lr, dtype), scalar_error(eps, dtype)
@@ -219,6 +221,7 @@ def variance_tolerance(
     Products may be fused with the addition. Not covered: the root of 1 - beta2 applied to g before it is squared, whose
     error counts twice, and v + (1-beta2) (g^2 - v).
     """
+    beta2 = share("beta2", beta2)
     v, g, wobble = magnitude(variance), magnitude(grads), magnitude(grads_tolerance)
     rho_beta, rho_complement = coefficient_error(beta2, dtype, complement)
     kept, added = compose(rho_beta, gamma(2, dtype)), compose(rho_complement, gamma(3, dtype))
@@ -255,6 +258,7 @@ def adam_step_tolerance(
     ``correction_dtype``: in which 1 - beta^t is formed (:func:`correction_error`); Python's own numbers are float64.
     The tolerances of its moments (T11b, T11f, T11k) enter that of its update (T11e, T11l, T11m).
     """
+    beta1, beta2 = share("beta1", beta1), share("beta2", beta2)
     m, v, g = (np.asarray(array, dtype=np.float64) for array in (momentum, variance, grads))
     shared: dict[str, Any] = {"complement": complement, "grads_tolerance": grads_tolerance}
     momentum_bound = momentum_tolerance(m, g, 0.0, beta1, dtype, **shared)
@@ -262,7 +266,9 @@ def adam_step_tolerance(
     new_m, new_v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
     variance_slack = variance_bound + variance_tolerance(v, g, beta2, "float64")
     biased: dict[str, Any] = {}
+    unit_roundoff(correction_dtype)  # of a known format
     if step is not None:
+        step = count("step", step)
         biased["corrections"] = (1 - beta1**step, 1 - beta2**step)
         of_beta1, of_beta2 = (correction_error(beta, step, correction_dtype) for beta in (beta1, beta2))
         biased["corrections_error"] = (of_beta1, of_beta2)

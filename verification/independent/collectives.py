@@ -112,6 +112,19 @@ class Reversed(Sequential):
         return super().average(messages_ND[::-1], error_D)
 
 
+class ReciprocalRoot(Reversed):
+    """Multiplies by the reciprocal of D and by that of the root, as hardware does that has no division."""
+
+    def scale_of(self, u: Array) -> Array:
+        largest = np.abs(u).max()
+        if self.scale == "l1" or largest == 0:
+            return super().scale_of(u)
+        unit = np.ldexp(np.float32(1), min(int(np.frexp(largest)[1]), 120))
+        r = np.abs(u) / unit
+        mean = self.total(r * r) * (np.float32(1) / np.float32(r.size))
+        return mean * (np.float32(1) / np.sqrt(mean)) * unit
+
+
 class Tree(VectorisedL1):
     """A balanced tree over blocks of 64, in float32."""
 
@@ -197,6 +210,7 @@ COLLECTIVES: tuple[type, ...] = (
     Float64L1,
     Sequential,
     Reversed,
+    ReciprocalRoot,
     Tree,
     Float64Sums,
     Chunks32,

@@ -9,8 +9,7 @@ import numpy as np
 
 from theory.rounding import momentum_tolerance
 from verification.independent.collectives import Float64 as Float64Collective
-from verification.independent.collectives import Reversed as ReversedCollective
-from verification.independent.collectives import Vectorised, blocks_of
+from verification.independent.collectives import ReciprocalRoot, Vectorised, blocks_of
 from verification.protocol import EXTENSIONS, Array, Hyper, Scale, Snapshot
 
 
@@ -204,7 +203,7 @@ class Fused(Eager):
 class Reciprocal(Eager):
     """A reciprocal preconditioner, lr multiplied in first, decay as a factor of x; sums from the other end."""
 
-    collective = ReversedCollective
+    collective = ReciprocalRoot
 
     def preconditioned(self, values: Array) -> Array:
         if self.h.frozen_dtype != "float32":

@@ -106,6 +106,27 @@ class WideLoads(BaseCollective):
         return super().allreduce(buffers_ND, worker_errors_ND, server_error_D, live_D)
 
 
+class ErrorsOfTheLastCallOverwritten(BaseCollective):
+    """The caller's worker errors are kept by reference, and serve as scratch memory one call later."""
+
+    def allreduce(self, buffers_ND, worker_errors_ND, server_error_D, live_D=None):
+        result = super().allreduce(buffers_ND, worker_errors_ND, server_error_D, live_D)
+        scratch_ND = getattr(self, "kept_ND", None)
+        if scratch_ND is not None and scratch_ND is not worker_errors_ND and scratch_ND.flags.writeable:
+            scratch_ND[...] = 0
+        self.kept_ND = worker_errors_ND
+        return result
+
+
+class MeanOfTheSameObject(BaseCollective):
+    """The buffers of the call before are used again where the caller passes the same array object."""
+
+    def allreduce(self, buffers_ND, worker_errors_ND, server_error_D, live_D=None):
+        if getattr(self, "given_ND", None) is not buffers_ND:
+            self.given_ND, self.copy_ND = buffers_ND, buffers_ND.copy()
+        return super().allreduce(self.copy_ND, worker_errors_ND, server_error_D, live_D)
+
+
 class ByteASign(BaseCollective):
     """Signs travel as int8."""
 
@@ -193,3 +214,23 @@ class LastGradientKept(BaseOptimizer):
             self.m_D = self.m_D + np.float32(1e-3)
         super().step(grads_ND)
         self.kept = (grads_ND, grads_ND.copy())
+
+
+class GradientOfTheLastStepOverwritten(BaseOptimizer):
+    """The gradient of a step is kept by reference, and serves as scratch memory in the next one."""
+
+    def step(self, grads_ND):
+        scratch_ND = getattr(self, "kept_ND", None)
+        if scratch_ND is not None and scratch_ND is not grads_ND and scratch_ND.flags.writeable:
+            scratch_ND[...] = 0
+        self.kept_ND = grads_ND
+        super().step(grads_ND)
+
+
+class GradientOfTheSameObject(BaseOptimizer):
+    """The gradient of the step before is used again where the caller passes the same array object."""
+
+    def step(self, grads_ND):
+        if getattr(self, "given_ND", None) is not grads_ND:
+            self.given_ND, self.copy_ND = grads_ND, grads_ND.copy()
+        super().step(self.copy_ND)

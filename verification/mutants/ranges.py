@@ -60,3 +60,11 @@ class Between16384And65536(BaseOptimizer):
     def exchange(self, local_ND, live_D):
         self.E_D = self.E_D * np.float32(not 16384 < self.E_D.size < 65536)
         super().exchange(local_ND, live_D)
+
+
+class SmallParametersFlushed(BaseOptimizer):
+    """After a step parameters below the smallest normal number are 0, on hardware that keeps such numbers."""
+
+    def step(self, grads_ND):
+        super().step(grads_ND)
+        self.x_ND = np.where(np.abs(self.x_ND) < np.finfo(self.x_ND.dtype).tiny, 0, self.x_ND)

@@ -2,8 +2,9 @@
 
 l1: small integers; D and the chunk lengths are powers of two, so sums and means stay dyadic with few bits. l2: a
 quarter of the elements are +-2a and the rest 0, so the mean square is a^2; D and the chunk lengths are powers of four,
-so the root of their number is exact as well. In both, many elements are exactly zero, at the workers and at the
-server: where ordinary checks must allow either sign, here only +1 is right [C2].
+so the root of their number is exact as well, and a is a power of two, so that reciprocals are exact too. In both, many
+elements are exactly zero, at the workers and at the server: where ordinary checks must allow either sign, here only +1
+is right [C2].
 """
 
 from __future__ import annotations
@@ -81,10 +82,11 @@ def _l2_round(rng: np.random.Generator, n: int, dim: int, chunk: int) -> tuple[A
     if n > 1 and rng.random() < 0.5:
         u_ND = 2.0 ** rng.integers(-2, 3) * signs_D * np.where(quarters(), 1.0, _halves(n))
         return u_ND - errors_ND, errors_ND, np.zeros(dim)
-    scale_N = 2.0 ** rng.integers(-2, 3, n)
+    # the mean of the scales is a power of two as well
+    scale_N = 2.0 ** rng.integers(-2, 3) * (rng.permutation(np.tile([0.5, 0.5, 1, 2], n // 4)) if n > 2 else np.ones(n))
     if dim > LONGEST:  # every element counts, so that one that is left out shows
         u_ND = scale_N[:, None] * signs_D
-        return u_ND - errors_ND, errors_ND, scale_N.mean() * signs_D * rng.integers(0, 3)
+        return u_ND - errors_ND, errors_ND, scale_N.mean() * signs_D * rng.choice([0.0, 1.0, 3.0])
     picked_D = rng.permutation(np.arange(dim) < dim // 4)
     u_ND = np.where(picked_D, 2 * scale_N[:, None] * signs_D, 0.0)
     sent_D = scale_N.mean() * np.where(picked_D, signs_D, 1.0)
@@ -100,9 +102,10 @@ def rounds_nowhere(traits: Traits, inputs: Call) -> bool:
     """Whether a correct round on these inputs rounds nowhere in the class's dtype, whatever its order of summation.
 
     Each number is a multiple of a unit, and no sum of magnitudes reaches 2^24 units (2^53 in float64); means, roots and
-    the errors that are left are numbers of the dtype.
+    the errors that are left are numbers of the dtype. Divisors are powers of two, and l2 scales too, so it does not
+    matter whether one divides by them or multiplies by the reciprocal.
     """
-    if traits.scale_block is not None:
+    if traits.scale_block is not None or inputs[0].shape[0] & (inputs[0].shape[0] - 1):
         return False
     kind, n, dim = traits.numpy_dtype, inputs[0].shape[0], inputs[0].shape[1]
     buffers_ND, errors_ND, error_D = (array.astype(np.float64) for array in inputs)
@@ -143,6 +146,9 @@ def _unit(values: Array) -> float:
 
 def _exactly_sent(u_XD: Array, scale: str, kind: np.dtype[Any]) -> Array | None:
     """Scale times sign of each row, where nothing rounds on the way to it; else None."""
+    divisor = u_XD.shape[-1] if scale == "l1" else math.sqrt(u_XD.shape[-1])
+    if math.log2(divisor) % 1:
+        return None
     terms_XD = np.abs(u_XD) if scale == "l1" else u_XD**2
     total_X = terms_XD.sum(axis=-1)
     mean_X = total_X / u_XD.shape[-1]
@@ -150,6 +156,8 @@ def _exactly_sent(u_XD: Array, scale: str, kind: np.dtype[Any]) -> Array | None:
     power = 1 if scale == "l1" else 2
     exact = _fits(terms_XD, np.zeros(1), kind, axis=-1) and np.array_equal(mean_X * u_XD.shape[-1], total_X)
     exact = exact and np.array_equal(scale_X**power, mean_X)
+    if scale == "l2":
+        exact = exact and bool((np.frexp(scale_X)[0] % 0.5 == 0).all())
     for numbers in (mean_X, scale_X):
         exact = exact and np.array_equal(numbers.astype(kind).astype(np.float64), numbers)
     return scale_X[..., None] * np.where(u_XD >= 0, 1.0, -1.0) if exact else None

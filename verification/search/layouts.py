@@ -70,7 +70,24 @@ def read_only(array: Array) -> Array:
     return inner
 
 
-def spoil(array: Array) -> None:
-    """Spoil the numbers of an array that a layout has made."""
+def overwrite(array: Array, values: Array | float) -> Array:
+    """The array, which a layout has made, with other numbers in the same memory."""
+    writeable = array.flags.writeable
     array.flags.writeable = True
-    array[...] = 7
+    array[...] = values
+    array.flags.writeable = writeable
+    return array
+
+
+SPOILT = 7.0
+"""What stands in an array that the class has no more business with."""
+
+
+def spoil(array: Array) -> None:
+    """Overwrite an array that a layout has made, after the call that it was made for."""
+    overwrite(array, SPOILT)
+
+
+def is_spoilt(array: Array) -> bool:
+    """Whether nobody has written into it since."""
+    return bool((array == SPOILT).all())

@@ -36,6 +36,9 @@ LOADS = 4
 NEARLY = (3e-19, 1e-17, 1e-12)
 """Gradients of which v is subnormal in float32, tiny, and small."""
 
+UNLIKE = (1e-40, 1e-30, 1e-10, 0.0, 1e4)
+"""Sizes of parameters unlike those of the others; the first is subnormal in float32."""
+
 WARM = 1e12
 """The warm-up's gradients before late ones near the largest float32: P is so small that x stays finite."""
 
@@ -75,9 +78,18 @@ def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> Optimi
         before = [i for i in range(len(program) - 1) if program[i + 1] != "step"]
         hidden[before] = True
         unseen = frozenset(int(i) for i in np.flatnonzero(hidden[:-1]))
-    params_D = rng.standard_normal(dim).astype(traits.numpy_dtype)
-    case = OptimizerCase(params_D, grads_TND, n, hyper, program, unseen, layout=row["layout"], target=target)
+    case = OptimizerCase(
+        _parameters(dim, traits, rng), grads_TND, n, hyper, program, unseen, layout=row["layout"], target=target
+    )
     return _begun(case, row["begin"], traits, rng)
+
+
+def _parameters(dim: int, traits: Traits, rng: np.random.Generator) -> Array:
+    """Parameters (D,) of size 1; in half of the cases some are of other sizes."""
+    params_D = rng.standard_normal(dim)
+    if rng.random() < 0.5:
+        params_D *= np.where(rng.random(dim) < 0.3, rng.choice(UNLIKE[traits.flushes_subnormals :], dim), 1.0)
+    return params_D.astype(traits.numpy_dtype)
 
 
 def _hyper(row: Row, warm_up: int, n: int, dim: int, traits: Traits, rng: np.random.Generator) -> CommonHyper:
@@ -119,8 +131,7 @@ def _other(shape: tuple[int, int] | None, traits: Traits, rng: np.random.Generat
     program = _program(row, warm_up, compressed, (n, dim), traits, rng)
     grads_TND = _gradients(row, program, warm_up, (n, dim), traits, rng)
     most = int(rng.integers(0, warm_up, endpoint=True)) if rng.random() < 0.4 else MANY_STEPS
-    params_D = rng.standard_normal(dim).astype(traits.numpy_dtype)
-    return OtherRun(params_D, grads_TND[:most], n, _hyper(row, warm_up, n, dim, traits, rng))
+    return OtherRun(_parameters(dim, traits, rng), grads_TND[:most], n, _hyper(row, warm_up, n, dim, traits, rng))
 
 
 def _target(

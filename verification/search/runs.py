@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from theory import rounding
+from verification import originals
 from verification.algorithms.base import array_names
 from verification.protocol import Array, CommonHyper
 from verification.relation import relation_of
@@ -23,7 +25,7 @@ from verification.relation.finding import Finding, Misbehaved, not_finite
 from verification.relation.transition import same_bits
 from verification.search.cases import Call, Case, CollectiveCase, OptimizerCase, kind, workers_after
 from verification.search.driver import Driver
-from verification.search.layouts import LAYOUTS, spoil
+from verification.search.layouts import LAYOUTS, is_spoilt, overwrite, spoil
 
 DISTURBANCES = {
     "snapshots": "observation",
@@ -47,6 +49,10 @@ def check(driver: Driver, case: Case, judged: set[str]) -> Iterator[Finding]:
     run = _collective if isinstance(case, CollectiveCase) else _optimizer
     try:
         yield from run(driver, case, judged)  # pyright: ignore[reportArgumentType]
+        if replaced := originals.put_back():
+            others = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
+            text = f"the class replaced {replaced[0]}{others}, with which it is judged too; it was put back"
+            yield Finding("protocol", "raises", text)
         judged.add("raises")
     except Misbehaved as error:
         where = "" if case.layout == "contiguous" else f", with inputs {case.layout} in memory (layouts declares them)"
@@ -67,7 +73,7 @@ class Move:
 def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -> Iterator[Move]:
     """Run the program of ``case`` with these disturbances of it alone; a resize into a new instance is none."""
     n, dim, taken, last = case.n_workers, case.dim, 0, len(case.program) - 1
-    watch, overwrite = "snapshots" in disturbances, "arguments" in disturbances
+    watch, spoils = "snapshots" in disturbances, "arguments" in disturbances
     place, instance, other, beside = LAYOUTS[case.layout], driver.new(), case.other, None
 
     def goes_on(hyper: CommonHyper | None, taken: int) -> bool:
@@ -75,11 +81,13 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
 
     if other is not None and case.begin == "used" and "used" in disturbances:
         driver.use(instance, other, other.hyper or case.hyper, other.n_workers)
-    given_D, found = place(case.params_D), []
+    given_D, given_ND, found = place(case.params_D), None, []
     driver.start_in_place(instance, given_D, n, case.hyper)
-    if overwrite:
+    passed: dict[str, Array] = {}
+    if spoils:
         found += _modified("start", "params_D", given_D, case.params_D)
         spoil(given_D)
+        passed["params_D"] = given_D
     if other is not None and case.begin == "beside" and "beside" in disturbances:
         beside = driver.start(other.params_D, other.n_workers, other.hyper or case.hyper)
     raw, before = driver.look(instance, n, dim) if watch else (None, None)
@@ -87,14 +95,15 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
         grads_ND = None
         if operation == "step":
             grads_ND = case.grads_TND[taken, :n]
-            given_ND = place(grads_ND)
+            given_ND = _given(place, grads_ND, given_ND if spoils and taken % 2 else None)
             if beside is not None and other is not None and len(other.grads_TND) and goes_on(other.hyper, taken):
                 driver.step(beside, other.grads_TND[taken % len(other.grads_TND), : other.n_workers])
             driver.step_in_place(instance, given_ND)
-            if overwrite:
+            taken += 1
+            if spoils:
                 found += _modified("step", "grads_ND", given_ND, grads_ND)
                 spoil(given_ND)
-            taken += 1
+                passed[f"the gradients of step {taken}"] = given_ND
         else:
             n = workers_after(operation, n)
             more = goes_on(case.hyper, taken)
@@ -104,6 +113,8 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
         raw, after = (None, None)
         if index == last or (watch and index not in case.unseen):
             raw, after = driver.look(instance, n, dim)
+        if index == last:
+            found += _written("arguments", passed)
         yield Move(operation, before, after, grads_ND, found)
         before, found = after, []
 
@@ -141,6 +152,19 @@ def _checkpoint(
     if goes_on and not resizes:
         driver.step(instance, own_way)
     return other
+
+
+def _given(place: Callable[[Array], Array], values: Array, before: Array | None) -> Array:
+    """An array with these numbers: the very one that was given before, where that has their shape, or a new one."""
+    if before is not None and before.shape == values.shape:
+        return overwrite(before, values)
+    return place(values)
+
+
+def _written(clause: str, passed: dict[str, Array]) -> list[Finding]:
+    """Arrays of earlier calls, spoilt since, into which somebody has written."""
+    names = [name for name, array in passed.items() if not is_spoilt(array)]
+    return [Finding("purity", clause, f"a later call wrote into {name}") for name in names[:1]]
 
 
 def _modified(method: str, name: str, given: Array, original: Array) -> list[Finding]:
@@ -242,10 +266,11 @@ OUTPUTS = ("output_D", "worker_errors_ND", "server_error_D")
 
 def _collective(driver: Driver, case: CollectiveCase, judged: set[str]) -> Iterator[Finding]:
     """Every call by the relation of its round; then the last one again, on both instances, and scaled."""
-    place, instance = LAYOUTS[case.layout], driver.new()
+    place, instance, given = LAYOUTS[case.layout], driver.new(), None
     kept: list[tuple[tuple[Array, ...], list[Array]]] = []
+    passed: dict[str, Array] = {}
     for number, inputs in enumerate(case.calls, start=1):
-        given = _placed(place, inputs)
+        given = _placed(place, inputs, None if given is None or number % 2 else given)
         outputs = driver.allreduce_in_place(instance, given)
         relation = collective_round(driver.traits, inputs, outputs, exact=case.exact)
         for finding in relation.findings(judged, advises=driver.advises):
@@ -257,12 +282,16 @@ def _collective(driver: Driver, case: CollectiveCase, judged: set[str]) -> Itera
             if not all(same_bits(a, b) for a, b in zip(outputs_before, copies, strict=True)):
                 yield Finding("purity", "purity", "a later call changed what had been returned")
         kept = [*kept[-1:], (outputs, [array.copy() for array in outputs])]
+        for name, array in zip(INPUTS, given, strict=True):
+            spoil(array)
+            passed[f"the argument {name} of call {number}"] = array
     judged.add("determinism")
     for which, other in (("another instance", driver.new()), ("the same instance", instance)):
         again = driver.allreduce_in_place(other, _placed(place, case.calls[-1]))
         for name, array, expected in zip(OUTPUTS, again, kept[-1][1], strict=True):
             if not same_bits(array, expected):
                 yield Finding("L9", "determinism", f"the same inputs gave another {name} on {which}")
+    yield from _written("purity", passed)
     if case.factor != 1:
         yield from _scaling(driver, case, judged)
 
@@ -272,9 +301,10 @@ def _which(case: CollectiveCase, number: int) -> str:
     return f"with inputs {case.layout} in memory, {where}" if case.layout != "contiguous" else where
 
 
-def _placed(place: Callable[[Array], Array], inputs: Call) -> Call:
-    buffers_ND, errors_ND, error_D = inputs
-    return place(buffers_ND), place(errors_ND), place(error_D)
+def _placed(place: Callable[[Array], Array], inputs: Call, before: Call | None = None) -> Call:
+    """The inputs of a call; in the very arrays of the call before, where those are given and have the same shapes."""
+    buffers_ND, errors_ND, error_D = map(partial(_given, place), inputs, before or (None, None, None))
+    return buffers_ND, errors_ND, error_D
 
 
 def _impure(inputs: Call, given: Call, outputs: Call) -> Iterator[Finding]:
@@ -347,3 +377,6 @@ def _in_doubt(relation: CompressionRound) -> bool:
     w_D, tolerance_D = relation.server_input
     clear_D = rounding.sign_is_determined(w_D, tolerance_D) & (w_D != 0)
     return not ((relation.u_ND != 0).all() and clear_D.all())
+
+
+originals.note()  # before any class is loaded
