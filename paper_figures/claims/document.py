@@ -13,6 +13,7 @@ from paper_figures.contributions import CAN_T_BE_USED, broken
 from paper_figures.figure import PaperFigure, Scale
 from paper_figures.recorded import recorded
 from paper_figures.render import all_figures
+from theory.registry import select
 
 HEAD = f"""# Claims of 1-bit Adam
 
@@ -105,6 +106,12 @@ def anchor(claim: Claim) -> str:
     return anchor_of(f"{claim.id}. {claim.title}")
 
 
+def theorem_link(name: str) -> str:
+    """A theorem, linked to its section of the page of theorems."""
+    (theorem,) = select([name])
+    return f"[{name}](theory.md#{anchor_of(f'{name}. {theorem.title}')})"
+
+
 def section(claim: Claim) -> str:
     """One claim."""
     name = "" if claim.pair_column == "label" else f"{claim.pair_column} = "
@@ -113,7 +120,7 @@ def section(claim: Claim) -> str:
         "verdict": f"**{verdict}**. {recorded()['reasons'].get(claim.id, '')}".rstrip() if verdict else "",
         "figures": ", ".join(f"`{name}`" for name in (*claim.figures, *claim.shown_in)),
         "other facts": ", ".join(f"`{name}`" for name in claim.others),
-        "theorems": ", ".join(claim.theorems),
+        "theorems": ", ".join(theorem_link(one) for one in claim.theorems),
         "laws": ", ".join(claim.laws),
         "properties": ", ".join(f"`{name}`" for name in claim.properties),
         "compares": " with ".join(f"{name}{value}" for value in claim.pair or ()),
