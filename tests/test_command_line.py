@@ -105,7 +105,7 @@ def test_a_message_names_the_file_that_was_asked_for(tmp_path):
 def test_the_version_and_the_short_help():
     shown = onebit("--version")
     assert (shown.returncode, shown.stdout) == (0, f"onebit-adam {version('onebit-adam')}\n")
-    for command in ([], ["verify"], ["bench", "kernels"]):
+    for command in ([], ["bench", "kernels"]):
         assert onebit(*command, "-h").stdout == onebit(*command, "--help").stdout != ""
 
 
@@ -154,6 +154,7 @@ def test_a_shell_can_complete():
     assert found.stdout.split() == ["verify"]
 
 
+@pytest.mark.xdist_group("completion")
 @pytest.mark.parametrize(("words", "some"), NAMES)
 def test_a_shell_completes_names(words, some, completed):
     found = completed(words)
@@ -161,6 +162,7 @@ def test_a_shell_completes_names(words, some, completed):
     assert all(name.startswith(words[-1]) for name in found)
 
 
+@pytest.mark.xdist_group("completion")
 @pytest.mark.parametrize("words", FILES)
 def test_files_are_left_to_the_shell(words, completed):
     """It completes files where nothing is offered (``complete -o default``): so nothing may be."""

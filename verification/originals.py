@@ -10,9 +10,10 @@ import sys
 from types import CodeType, FunctionType
 from typing import Any
 
-OURS = ("onebit_files", "theory", "verification")
+JUDGE = ("protocol", "relation", "search", "originals", "isolated")
+OURS = ("onebit_files", "theory", *(f"verification.{name}" for name in JUDGE))
 WATCHED = ("builtins", "math", "numpy", *OURS)
-"""The packages whose functions are watched. In this project's, methods are too."""
+"""The modules and packages whose functions are watched. In this project's, methods are too."""
 
 _known: dict[str, tuple[Any, str, Any, CodeType | None]] = {}
 """Full name -> where it stands, its name there, what it was, and its code."""
@@ -24,11 +25,15 @@ _noted: set[str] = set()
 def note() -> None:
     """Note the functions of all modules that were loaded since the last time."""
     for name, module in sorted(sys.modules.items()):
-        if name.split(".")[0] in WATCHED and name not in _noted:
+        if name not in _noted and _is_in(name, WATCHED):
             _noted.add(name)
             for one in _note(module, name):
-                if isinstance(one, type) and one.__module__ == name and name.split(".")[0] in OURS:
+                if isinstance(one, type) and one.__module__ == name and _is_in(name, OURS):
                     _note(one, f"{name}.{one.__qualname__}")
+
+
+def _is_in(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == one or name.startswith(f"{one}.") for one in packages)
 
 
 def _note(place: Any, name: str) -> list[Any]:

@@ -166,6 +166,7 @@ def save_while_another_dies(folder):
     def broken(*_, **__):
         raise RuntimeError("[gloo/transport/tcp/pair.cc] Connection reset by peer")
 
+    torch.manual_seed(0)  # the same network on both
     network = nn.Linear(4, 4)
     optimizer = OneBitAdam(network.parameters(), freeze_step=2)
     with pytest.MonkeyPatch.context() as patch:
