@@ -181,9 +181,14 @@ def _print_causes(console: Any, failed: list[dict[str, Any]], causes: Sequence[C
     rows = {row["property"]: row for row in failed}
     of_causes = [[rows.pop(name) for name in cause.clauses if name in rows] for cause in causes]
     found = [one for one in enumerate([*of_causes, *([row] for row in rows.values())], start=1) if one[1]]
+    total = max(len(causes), found[-1][0] if found else 0)
+    for number, cause in enumerate(causes, start=1):
+        if not of_causes[number - 1]:
+            about = f"\n[bold]cause {number} of {total}:[/bold] {', '.join(cause.clauses)}, as expected"
+            console.print(about, highlight=False, soft_wrap=True)
     for number, (first, *others) in found[:SHOWN]:
         names = ", ".join(row["property"] for row in (first, *others))
-        about = f"\n[bold]cause {number} of {max(len(causes), found[-1][0])}:[/bold] {names}"
+        about = f"\n[bold]cause {number} of {total}:[/bold] {names}"
         console.print(about, highlight=False, soft_wrap=True)
         console.print(first["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
         for row in others:
@@ -206,6 +211,7 @@ def _print_coverage(console: Any, name: str, result: Result, failed: int) -> Non
         console.print(f"[yellow]{note}[/yellow]", highlight=False, soft_wrap=True)
     unchecked, total = len(result.of("not checked")), len(result.verdicts)
     verdict = f"{failed} of {total} clauses fail" if failed else f"{len(result.of('holds'))} of {total} clauses hold"
+    verdict += f", {expected} fail as expected" if (expected := len(result.of("fails")) - failed) else ""
     verdict += f", {unchecked} not checked" if unchecked else ""
     took = f"{result.seconds:.1f} s" + (f", {result.cpu_seconds:.1f} s of processor time" if result.cpu_seconds else "")
     console.print(f"{name}: {verdict}; {counted(result.cases, 'case')} in {took}", highlight=False, soft_wrap=True)
@@ -215,7 +221,7 @@ def _print_verdict(console: Any, verdict: Verdict, expected: dict[str, str]) -> 
     marks = {"holds": "[green]holds[/green]      ", "fails": "[red]fails[/red]      "}
     mark = marks.get(verdict.outcome, "[yellow]not checked[/yellow]")
     if verdict.outcome == "fails" and verdict.clause.id in expected:
-        mark = "[yellow]fails, as expected[/yellow]"
+        mark = "[yellow]as expected[/yellow]"
     text = verdict.note or counted(verdict.cases, "case")
     console.print(f"{mark} {verdict.clause.id:<26} {verdict.clause.law:<11} {text}", highlight=False, soft_wrap=True)
 

@@ -136,6 +136,7 @@ def test_a_cause_begins_with_what_its_program_shows_and_tells_the_rest(capsys):
     causes = [Cause(["a.expected"], case, ()), Cause(["a.frozen", "a.scale", "a.raises"], case, ())]
     _print_causes(Console(soft_wrap=True), failed, causes)
     assert capsys.readouterr().out.splitlines() == [
+        "", "cause 1 of 3: a.expected, as expected",
         "", "cause 2 of 3: a.frozen, a.scale, a.raises", "# v changed", "assert False", "# a.scale, L: s is 0",
         "# a.raises, L: v is inf", "", "cause 3 of 3: a.one_bit", "# two sizes", "assert False",
     ]  # fmt: skip
