@@ -50,6 +50,8 @@ def main(
     )
 
     is_first = dist.get_rank() == 0
+    if is_first and mesh.size(0) == 1:
+        Console(stderr=True).print(f"{shard} processes are one node: nothing is exchanged; start twice as many or more")
     losses = [task.evaluate(model)]
     for t in track(range(1, steps + 1), "training", disable=not is_first, transient=True):
         optimizer.zero_grad()
