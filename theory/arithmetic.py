@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache, reduce
 from numbers import Rational
 from sys import float_info
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import mpmath
 import numpy as np
@@ -339,6 +339,14 @@ def intervals(bits: int) -> Intervals:
     return Intervals(bits)
 
 
+class HasEnds(Protocol):
+    """An arithmetic that says between which fractions a number lies."""
+
+    def ends(self, value: Any) -> tuple[Fraction, Fraction]:
+        """Both, exactly."""
+        ...
+
+
 @dataclass(frozen=True)
 class Rounded:
     """A number, rounded to nearest: to six digits, and for a computer."""
@@ -350,8 +358,8 @@ class Rounded:
         return shown(self.digits)
 
 
-def rounded(value: Any, arithmetic: Intervals) -> Rounded:
-    """An interval as a number: its six digits, and the nearest double, or 17 digits as text where no double is near.
+def rounded(value: Any, arithmetic: HasEnds) -> Rounded:
+    """An interval, or a fraction, as a number: six digits, and the nearest double, or 17 digits where none is near.
 
     Raises:
         Unsettled: its ends differ in these digits.

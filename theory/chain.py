@@ -162,7 +162,8 @@ class _Chain:
         for name, given in self.given.items():
             if is_zero(self._at_instance(given)):  # the chain proves the same without it
                 yield f"what the lines take from {name!r} adds up to 0: that is no use of it"
-        for name in sorted(self.hypotheses.keys() - self.given.keys() - self.through):
+        named = {use.name for line in self.lines for use in line.uses}  # also where the use was refused
+        for name in sorted(self.hypotheses.keys() - named - self.through):
             if not self._defines(name):
                 yield f"no line uses the hypothesis {name!r}"
         for name in sorted(set(self.theorem.needs) - self.given.keys()):

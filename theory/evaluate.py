@@ -104,7 +104,9 @@ def exact_bound(theorem: Theorem, **values: Any) -> Rounded:
     return settled_value(theorem.conclusion.rhs, known, rounded)
 
 
-def settled_value(expression: Any, values: Mapping[Any, Any], answer: Callable[[Any, Intervals], Answer]) -> Answer:
+def settled_value(
+    expression: Any, values: Mapping[Any, Any], answer: Callable[[Any, Intervals | Rationals], Answer]
+) -> Answer:
     """What ``answer`` says of the value of an expression, which is computed exactly where no interval can tell.
 
     Raises:
@@ -114,7 +116,10 @@ def settled_value(expression: Any, values: Mapping[Any, Any], answer: Callable[[
         return settled(lambda arithmetic: answer(evaluate(expression, values, arithmetic), arithmetic))
     except Unsettled:
         value: Fraction = evaluate(expression, values, RATIONALS)
-        return settled(lambda arithmetic: answer(arithmetic.rational(value), arithmetic))
+        try:
+            return settled(lambda arithmetic: answer(arithmetic.rational(value), arithmetic))
+        except Unsettled:  # a number halfway between two of six digits is one that no interval tells
+            return answer(value, RATIONALS)
 
 
 def conditions(theorem: Theorem) -> tuple[Hypothesis, ...]:

@@ -116,6 +116,10 @@ class Rationals:
             raise Unsettled("a logarithm is no fraction")
         return Fraction()
 
+    def ends(self, value: Fraction) -> tuple[Fraction, Fraction]:
+        """Both ends of a number: itself."""
+        return value, value
+
     def below(self, less: Fraction, more: Fraction, *, strict: bool) -> bool:
         """Whether one is below the other."""
         return less < more if strict else less <= more

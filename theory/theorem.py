@@ -225,7 +225,8 @@ def _narrowed(row: Row, domain: sp.Interval | None) -> Row:
         return row
     if not row.is_count and domain.is_subset(row.interval) is not True:
         raise ValueError(f"the domain {domain} of {row.code} is no part of its usual one, {row.interval}")
-    return Row(row.symbol, row.latex, row.meaning, row.shape, domain, row.unit, row.default, row.coq)
+    default = row.default if row.default is None or sp.Rational(row.default) in domain else None
+    return Row(row.symbol, row.latex, row.meaning, row.shape, domain, row.unit, default, row.coq)
 
 
 def run_example(theorem: Theorem) -> Example | None:

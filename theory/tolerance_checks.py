@@ -183,8 +183,9 @@ def helpers() -> Iterator[Comparison]:
         "outward", "of numbers", lambda r: r.outward([0.0, 1.0, 2.0**-1074, 3e-310]), [0, 1, 2.0**-1074, 3e-310]
     )
     yield Comparison("sign_is_determined", "beside a tolerance",
-                     lambda r: r.sign_is_determined([2.0, 1.0, -2.0, 0.5, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0, 0.0, 1.0]),
-                     [1, 0, 1, 0, 1, 0], False)  # fmt: skip
+                     lambda r: r.sign_is_determined([2.0, 1.0, -2.0, 0.5, 0.0, 0.0, np.nan],
+                                                    [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0]),
+                     [1, 0, 1, 0, 1, 0, 0], False)  # fmt: skip
     thirds = [Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(7, 10), Fraction(0)]
     least = 1 + Fraction(1, 2**51)
     yield Comparison("_up_scalar", "of fractions: from above, and near",

@@ -32,6 +32,7 @@ OPERATORS: dict[type, tuple[type, ...]] = {
     ast.FloorDiv: (ast.Mult,),
     ast.Mod: (ast.FloorDiv,),
     ast.BitOr: (ast.BitAnd,),
+    ast.BitAnd: (ast.BitOr,),
 }
 COMPARISONS: dict[type, tuple[type, ...]] = {
     ast.Gt: (ast.GtE, ast.Lt),

@@ -15,6 +15,7 @@ def refusals() -> Iterator[Comparison]:
     rows: dict[str, dict[str, Callable[[Any], Any]]] = {
         "unknown dtype": {
             "float8": lambda r: r.unit_roundoff("float8"),
+            "a list for a format": lambda r: r.unit_roundoff(["float32"]),
             "the format xx of corrections": lambda r: step_of(r, correction_dtype="xx"),
         },
         "unknown scale": {"the scale l3": lambda r: r.scale_tolerance([1.0], "l3", "float32")},
@@ -60,8 +61,16 @@ def refusals() -> Iterator[Comparison]:
             "the step 0": lambda r: r.correction_error(0.9, 0),
             "the step 1.5": lambda r: r.correction_error(0.9, 1.5),
             "the step 0 of Adam": lambda r: step_of(r, step=0),
+            "the step 1.5 of Adam": lambda r: step_of(r, step=1.5),
         },
-        "step must be a number": {"a text for the step": lambda r: step_of(r, step="3")},
+        "step must be a number": {
+            "a text for the step": lambda r: step_of(r, step="3"),
+            "a step beyond float64": lambda r: r.correction_error(0.9, 10**400),
+        },
+        "arrays of float64 numbers are asked for": {
+            "complex numbers": lambda r: r.scale_tolerance([1j], "l1", "float32"),
+            "a number beyond float64": lambda r: r.momentum_tolerance([10**400], [1], [1], 0.9, "float32"),
+        },
         "block must be a whole number, 1 or more": {"blocks of no terms": lambda r: r.tree_depth(5, 0)},
         "length must be a whole number, 0 or more": {
             f"{value} terms": lambda r, v=value: r.tree_depth(v, 4) for value in (-1, 2.5)

@@ -17,6 +17,7 @@ from theory.chain import faults
 from theory.evaluate import check_conditions, no_warnings, settled_value, with_defaults
 from theory.formula import sign_of
 from theory.limit import SECONDS, processor_time
+from theory.rationals import Rationals
 from theory.registry import names
 from theory.theorem import Example, Rank, Theorem, run_checks, run_example
 from theory.witness import contradictions
@@ -106,7 +107,11 @@ def _judge(theorem: Theorem, lemmas: Mapping[str, Theorem], checked: Mapping[str
     wrong += _example_faults(theorem, lemmas)
     if theorem.rank is Rank.NUMERICAL:
         ran = len(theorem.numeric_checks) - len(skipped)
-        unchecked.append(f"there is numerical evidence only ({ran} of {len(theorem.numeric_checks)} checks could run)")
+        unchecked.append(
+            f"there is numerical evidence only ({ran} of {len(theorem.numeric_checks)} checks could run)"
+            if theorem.numeric_checks
+            else f"there is no proof: give a chain, or {theorem.coq_file.name} beside it"
+        )
     return Verdict(theorem, tuple(wrong), tuple(unchecked), skipped, evidence, axioms=axioms)
 
 
@@ -151,7 +156,7 @@ def _example_faults(theorem: Theorem, lemmas: Mapping[str, Theorem]) -> list[str
     return found or ([f"the example attains {example.attained:.6g}, against {against}"] if against else [])
 
 
-def _exceeded(theorem: Theorem, example: Example, value: Any, arithmetic: Intervals) -> Rounded | None:
+def _exceeded(theorem: Theorem, example: Example, value: Any, arithmetic: Intervals | Rationals) -> Rounded | None:
     """The bound, ``value``, where what an example attains is on the wrong side of it by more than rounding."""
     attained = arithmetic.number(example.attained)
     slack, sign = ROUNDING * (abs(value) + abs(attained)), sign_of(theorem.conclusion)

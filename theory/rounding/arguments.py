@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import ArrayLike
 
 def number(name: str, value: Any) -> float:
     """One real number as a float64; a scalar of NumPy is one too."""
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and not np.isnan(value):
-        return float(value)
-    raise ValueError(f"{name} must be a number, got {value!r}")
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            if not math.isnan(found := float(value)):
+                return found
+    raise ValueError(f"{name} must be a number of float64, got {value!r:.80}")
 
 
 def amount(name: str, value: Any) -> float:

@@ -29,7 +29,7 @@ OPERATIONS = 4096
 
 
 def _format(dtype: str) -> tuple[int, int]:
-    if dtype not in FORMATS:
+    if not isinstance(dtype, str) or dtype not in FORMATS:
         raise ValueError(f"unknown dtype {dtype!r}: expected one of {', '.join(FORMATS)}")
     return FORMATS[dtype]
 
@@ -91,7 +91,10 @@ def _coefficient_error(beta: float, dtype: str, complement: Complement) -> tuple
 
 def magnitude(values: ArrayLike) -> Floats:
     """abs(values), float64."""
-    return np.abs(np.asarray(values, dtype=np.float64))
+    try:
+        return np.abs(np.asarray(values, dtype=np.float64))
+    except (TypeError, OverflowError) as reason:
+        raise ValueError(f"arrays of float64 numbers are asked for: {reason}") from None
 
 
 def nonzero(values: Floats) -> Floats:

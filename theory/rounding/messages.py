@@ -69,8 +69,8 @@ def momentum_tolerance(
 
 def sign_is_determined(u_exact: ArrayLike, tolerance: ArrayLike) -> NDArray[np.bool_]:
     """Where every correct implementation must send the bit (u_exact >= 0); elsewhere either sign is right (T11b)."""
-    tolerance = magnitude(tolerance)
-    return (magnitude(u_exact) > tolerance) | (tolerance == 0)
+    u_exact, tolerance = magnitude(u_exact), magnitude(tolerance)
+    return (u_exact > tolerance) | ((tolerance == 0) & ~np.isnan(u_exact))
 
 
 def tree_depth(length: int, block: int) -> int:

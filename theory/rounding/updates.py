@@ -268,7 +268,7 @@ def adam_step_tolerance(
     biased: dict[str, Any] = {}
     unit_roundoff(correction_dtype)  # of a known format
     if step is not None:
-        step = count("step", step)
+        step = count("step", step, 1)
         biased["corrections"] = (1 - beta1**step, 1 - beta2**step)
         of_beta1, of_beta2 = (correction_error(beta, step, correction_dtype) for beta in (beta1, beta2))
         biased["corrections_error"] = (of_beta1, of_beta2)
