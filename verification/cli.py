@@ -96,7 +96,8 @@ def verify(
 ) -> None:
     """Check an implementation of 1-bit Adam against every law; print the smallest input that breaks one.
 
-    Exit status 0: it holds. 1: something was found, or an expected failure holds. 2: the class can't be driven.
+    Exit status 0: it holds. 1: something was found, or an expected failure holds. 2: the class can't be driven, or
+    its process ended before the first case.
     3: nothing was found, but something was not checked: refused, cut by the time, or never judged, or the class ended
     its own process, or it has no such clause as was expected to fail. 130: stopped by Ctrl-C, SIGINT or SIGTERM; what
     was found until then is printed and written.

@@ -46,6 +46,10 @@ def coverage_of(result: Result) -> dict[str, Any]:
     }
 
 
+NAMED = 8
+"""So many pairs that are left out for one reason are named; ``--json`` has all."""
+
+
 def coverage_lines(coverage: Coverage) -> list[str]:
     """The same for a reader: what was covered, and what was not and why."""
     done, planned = coverage.pairs
@@ -57,8 +61,9 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     lines.append(f"  levels: {'; '.join(levels)}")
     if coverage.rows[0] == coverage.rows[1]:
         lines += [f"  every triple of {', '.join(names)}" for names in coverage.triples]
-    for reason, count in coverage.excluded.items():
-        lines.append(f"  {counted(count, 'pair')} {'is' if count == 1 else 'are'} left out: {reason}")
+    for reason, pairs in coverage.excluded.items():
+        named = f" ({', '.join(pairs)})" if len(pairs) <= NAMED else ""
+        lines.append(f"  {counted(len(pairs), 'pair')} {'is' if len(pairs) == 1 else 'are'} left out: {reason}{named}")
     if coverage.undeclared:
         lines.append(f"  {', '.join(coverage.undeclared)}: as published alone, for extensions does not have them")
     return lines

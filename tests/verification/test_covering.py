@@ -10,8 +10,11 @@ import pytest
 from search_support import BRIEF
 
 from verification.algorithms import ALGORITHMS
+from verification.independent.lamb import Lamb
+from verification.independent.optimizers import Eager
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.protocol import LAYOUTS, Traits
+from verification.relation.finding import AdapterError
 from verification.search import layouts
 from verification.search.collective_space import collective_space
 from verification.search.covering import Space, covering_rows, missing_rows
@@ -56,6 +59,26 @@ def test_rows_are_few_and_repeat():
 SPACES = [
     optimizer_space(Traits(algorithm=one.name, extensions=one.extensions), can_save=True) for one in ALGORITHMS.values()
 ]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda one: one.name)
+def test_settings_are_tried_with_each_other(algorithm):
+    """What is left out has to do with gradients, sizes or checkpoints; 1-bit LAMB alone needs beta2 or eps."""
+    space = optimizer_space(Traits(algorithm=algorithm.name, extensions=algorithm.extensions), can_save=True)
+    settings = [level for level in space.levels if level[0] in algorithm.levels]
+    pairs = [{name: space.features[name][i] for name, i in pair} for pair in combinations(settings, 2)]
+    apart = [pair for pair in pairs if len(pair) == 2 and space.exclusion(pair)]
+    assert apart == ([{"eps": 0.0, "beta2": 0.0}] if algorithm.name == "one_bit_lamb" else [])
+
+
+@pytest.mark.parametrize("base", [Lamb, Eager])
+def test_settings_of_which_there_is_no_case_are_refused_and_others_searched(base):
+    under_test = type("Fixed", (base,), {"takes": {"beta2": 0.0, "eps": 0.0}})
+    if base is Lamb:
+        with pytest.raises(AdapterError, match=r"^of what Fixed takes there is no case: the gradient that is rebuilt"):
+            Plan.of(Driver(under_test), "optimizer", BRIEF, 0)
+    else:
+        assert len(Plan.of(Driver(under_test), "optimizer", BRIEF, 0)) > 50
 
 
 @pytest.mark.parametrize("space", [*SPACES, collective_space(Traits())])

@@ -276,8 +276,10 @@ def test_a_fault_of_large_numbers_is_shown_by_the_smallest_that_show_it():
 
 def test_one_is_no_plural():
     assert [counted(n, "case") for n in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
-    lines = "\n".join(coverage_lines(Coverage("collective", (1, 1), (1, 1), {"a": 1, "b": 2})))
-    assert "  1 pair is left out: a\n  2 pairs are left out: b" in lines
+    lines = "\n".join(
+        coverage_lines(Coverage("collective", (1, 1), (1, 1), {"a": ("x 1 with y",), "b": tuple("z" * 9)}))
+    )
+    assert "  1 pair is left out: a (x 1 with y)\n  9 pairs are left out: b" in lines
     assert "1 of 1 case of the covering arrays" in lines
 
 

@@ -96,6 +96,7 @@ def draw(name: str, level: Any, dim: int, rng: np.random.Generator) -> Any:
 
 
 OVERFLOW = "v' or a layer's scale would overflow"
+REBUILT = "the gradient that is rebuilt may be 0, and nothing stands under the root"
 
 ONE_BIT_LAMB = Algorithm(
     name="one_bit_lamb",
@@ -112,6 +113,7 @@ ONE_BIT_LAMB = Algorithm(
     draw=draw,
     excluded=(
         ("layers", lambda layers: layers != "one", "dead", partial(operator.eq, "nearly"), OVERFLOW),
+        ("eps", partial(operator.eq, 0.0), "beta2", partial(operator.eq, 0.0), REBUILT),
         ("gradients", partial(operator.eq, "spread"), "magnitude", partial(operator.eq, "huge"), OVERFLOW),
     ),
     huge=1e12,

@@ -262,9 +262,12 @@ def _gradients(
     applied = np.cumsum([op == "step" for op in taken])
     early, at = int(np.searchsorted(applied, warm_up)) + 1, int(np.argmax(applied > 0))
     n_T = _workers_in(program, n)
-    begins = grads_TND[at : at + 1] if row["eps"] == 0 else grads_TND[:early]
-    low_D = np.abs(begins[:, : n_T[at]].mean(axis=1)).max(axis=0) < 0.05
-    grads_TND[at, 0] += np.where(low_D, n_T[at], 0.0)  # so that v > 0
+    # so that v > 0: for good after one step of the warm-up; without eps from the first one on, without beta2 in each
+    starts = range(min(early, len(taken))) if row["eps"] == row["beta2"] == 0 else (at,)
+    for start in starts:
+        begins = grads_TND[start : start + 1] if row["eps"] == 0 else grads_TND[:early]
+        low_D = np.abs(begins[:, : n_T[start]].mean(axis=1)).max(axis=0) < 0.05
+        grads_TND[start, 0] += np.where(low_D, n_T[start], 0.0)
     dead_D = np.zeros(dim, np.bool_)
     if row["dead"] not in ("none", "nearly"):
         dead_D = rng.random(dim) < rng.choice([0.3, 0.05, 1.0], p=[0.5, 0.4, 0.1])

@@ -190,7 +190,6 @@ EXCLUDED: tuple[Rule, ...] = (
     ("magnitude", partial(operator.eq, "largest"), "size", partial(operator.eq, (1, 1)), OVERFLOW),
     ("eps", partial(operator.eq, 0.0), "dead", lambda dead: dead != "none", NO_NUMBER),
     ("eps", partial(operator.eq, 0.0), "skips", lambda skips: "zero-variance" in skips, NO_NUMBER),
-    ("eps", partial(operator.eq, 0.0), "beta2", partial(operator.eq, 0.0), NO_NUMBER),
     ("eps", partial(operator.eq, 0.0), "magnitude", lambda size: size in ("tiny", "subnormal"), NO_NUMBER),
     (
         "dead",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from verification.relation.finding import AdapterError
 from verification.search import collective_space, optimizer_cases, optimizer_space
 from verification.search.cases import Case, CollectiveCase, OptimizerCase
 from verification.search.covering import Row, Space, Triples, covering_rows, missing_rows
@@ -76,6 +77,9 @@ class Plan:
             space = optimizer_space.optimizer_space(traits, can_save=driver.can_save, thorough=profile.triples)
         else:
             space = collective_space.collective_space(traits)
+        alone = {name: levels[0] for name, levels in space.features.items() if len(levels) == 1}
+        if reason := space.exclusion(alone):
+            raise AdapterError(f"of what {driver.name} takes there is no case: {reason}")
         sizes = tuple(size for size in space.features["size"] if size[0] <= profile.largest)
         space = replace(space, features={**space.features, "size": sizes})
         every = optimizer_space.TRIPLES if level == "optimizer" else tuple(space.features)

@@ -55,7 +55,8 @@ def check(driver: Driver, case: Case, judged: set[str]) -> Iterator[Finding]:
             yield Finding("protocol", "raises", text)
         judged.add("raises")
     except Misbehaved as error:
-        where = "" if case.layout == "contiguous" else f", with inputs {case.layout} in memory (layouts declares them)"
+        is_plain = case.layout == "contiguous" or " raised " not in str(error)
+        where = "" if is_plain else f", with inputs {case.layout} in memory (layouts declares them)"
         yield Finding("protocol", "raises", f"{error}{where}")
 
 

@@ -20,11 +20,11 @@ from verification.relation.finding import AdapterError, Finding, OutOfTime, Unsu
 from verification.search.cases import Case
 from verification.search.causes import Cause, Causes, Failing
 from verification.search.clauses import Clause, clauses_of
-from verification.search.covering import Row
+from verification.search.covering import Row, Space
 from verification.search.driver import Driver
 from verification.search.plan import PROFILES, Plan, Profile, costs_of_row, plain_case
 from verification.search.runs import check
-from verification.search.verdicts import Coverage, Result, Verdict, by_levels
+from verification.search.verdicts import Coverage, Result, Verdict, by_levels, level_text
 
 ENOUGH_CALLS = 100
 """So many calls say how long a full check takes."""
@@ -209,7 +209,7 @@ class _Search:
     def coverage(self, plan: Plan) -> Coverage:
         """What was covered of one level."""
         rows, done = [row for row, _ in plan.rows], self.done[plan.level]
-        excluded = Counter(plan.space.excluded().values())
+        excluded = excluded_pairs(plan.space)
         pairs = plan.space.pair_count(done), plan.space.pair_count(rows)
         declared = self.driver.traits.extensions
         known = self.driver.traits.checked_as.extensions
@@ -218,7 +218,7 @@ class _Search:
             plan.level,
             (len(done), len(rows)),
             pairs,
-            dict(excluded),
+            excluded,
             plan.triples,
             undeclared,
             dict(plan.space.features),
@@ -258,6 +258,15 @@ class _Search:
                 "is checked fully within that"
             )
         return notes
+
+
+def excluded_pairs(space: Space) -> dict[str, tuple[str, ...]]:
+    """Reason -> the pairs of levels that are left out for it."""
+    named = [f"{name} {level_text(space.features[name][i])}" for name, i in space.levels]
+    found: dict[str, tuple[str, ...]] = {}
+    for (a, b), reason in space.excluded().items():
+        found[reason] = (*found.get(reason, ()), f"{named[a]} with {named[b]}")
+    return found
 
 
 def _were(some: Sequence[Any]) -> str:

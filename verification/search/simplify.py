@@ -29,6 +29,7 @@ from verification.search.dyadic import rounds_nowhere
 from verification.search.literals import same, seeded
 
 
+@np.errstate(all="ignore")  # numbers of a counterexample may be anything
 def simplest(case: Any, fails: Callable[[Any], bool], traits: Traits) -> Any:
     """The simplest case that was found and still fails; ``fails`` says False to everything once time is over."""
     passes, tried = (_COLLECTIVE if isinstance(case, CollectiveCase) else _OPTIMIZER), {_key(case)}

@@ -49,7 +49,7 @@ class Coverage:
     Attributes:
         rows: rows of the covering array that were checked, and all of them.
         pairs: pairs of feature levels in them, and all that are allowed.
-        excluded: reason -> how many pairs are left out for it.
+        excluded: reason -> the pairs that are left out for it, "eps 0 with dead some" say.
         triples: groups of features of which the rows hold every triple too.
         undeclared: extensions that the class does not declare, and is not asked for.
         levels: feature -> the levels that the pairs are of.
@@ -59,7 +59,7 @@ class Coverage:
     level: str
     rows: tuple[int, int]
     pairs: tuple[int, int]
-    excluded: dict[str, int]
+    excluded: dict[str, tuple[str, ...]]
     triples: tuple[tuple[str, ...], ...] = ()
     undeclared: tuple[str, ...] = ()
     levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
