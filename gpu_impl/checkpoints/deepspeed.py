@@ -237,7 +237,14 @@ def _damaged_entry(file: Path) -> str | None:
     try:
         with zipfile.ZipFile(file) as archive:
             return archive.testzip()
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError):  # its directory is
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        ValueError,
+    ):  # its directory is
         return "its directory"
 
 

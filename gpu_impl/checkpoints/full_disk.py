@@ -16,6 +16,9 @@ from gpu_impl.optimizer.flat_params import local
 WORDS = ("No space left", "quota exceeded", "File too large")
 """What the system calls it: ENOSPC, EDQUOT, EFBIG."""
 
+CUT = ("unexpected pos", "file write failed")
+"""What torch says where the system let it write a part alone, for the limit of a file's size say."""
+
 MARGIN = 2**16
 """Bytes that a checkpoint takes beside its tensors, at least."""
 
@@ -41,7 +44,8 @@ def told_if_full(folder: Path, tensors: Iterable[Tensor]) -> Iterator[None]:
         needed = MARGIN + sum(local(tensor).nbytes for tensor in tensors)
         is_short = min(free, shutil.disk_usage(folder).free) < needed  # the other workers write there too
         said = any(word in str(error) for word in WORDS)
-        if is_short or said:
+        cut = any(word in str(error) for word in CUT)
+        if is_short or said or cut:
             raise OSError(
                 f"the disk of {folder} is full, or this user may not write so much: this worker alone needs "
                 f"about {needed / 1e6:.1f} MB there, and {free / 1e6:.1f} MB were free for all; nothing was saved"

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import pickle
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -136,6 +137,8 @@ def told_if_out_of_memory(key: str) -> Iterator[None]:
 
 
 def _first_line(error: BaseException | None) -> str:
+    if isinstance(error, pickle.UnpicklingError):  # torch advises to load it all the same
+        return "it is no tensor that torch saved"
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 

@@ -13,3 +13,21 @@ if not torch.cuda.is_available():
 def no_hurry(monkeypatch):
     """The workers get a minute to answer once one has failed: on a busy machine they need more than a moment."""
     monkeypatch.setattr("gpu_impl.harness.worker_pool.GRACE", 60.0)
+
+
+START = torch.Generator().manual_seed(0).get_state()
+
+
+@pytest.fixture(autouse=True)
+def the_same_numbers(monkeypatch):
+    """The workers that tests share draw the same random numbers, whatever was drawn in tests before."""
+    from gpu_impl.harness.worker_pool import WorkerPool
+
+    of = WorkerPool.of
+
+    def seeded(n_workers):
+        pool = of(n_workers)
+        pool.call(torch.set_rng_state, START)
+        return pool
+
+    monkeypatch.setattr(WorkerPool, "of", seeded)
