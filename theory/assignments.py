@@ -14,8 +14,8 @@ import numpy as np
 import sympy as sp
 import typer
 
-from theory.arithmetic import Rounded
 from theory.arrays import axes_of, check_axes, check_lengths, check_scalars, sample_of
+from theory.digits import Rounded
 from theory.evaluate import Input, exact_bound, inputs
 from theory.form import shape
 from theory.notation import ALIASES, NOTATION

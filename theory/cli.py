@@ -17,8 +17,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from onebit_files import counted, writable_file, write_atomically
-from theory.arithmetic import Rounded, plain
 from theory.assignments import evaluated, parse_assignments, typed_names
+from theory.digits import Rounded, plain
 from theory.theorem import Rank, Theorem, by_id
 from theory.verdict import Verdict, judge
 

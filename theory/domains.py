@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import sympy as sp
 
-from theory.arithmetic import plain
+from theory.digits import plain
 from theory.notation import Row
 
 

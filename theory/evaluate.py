@@ -20,7 +20,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from theory.algebra import under_one_root
-from theory.arithmetic import Answer, Floats, Intervals, NotEvaluated, Rounded, Unsettled, rounded, settled
+from theory.arithmetic import Answer, Floats, Intervals, NotEvaluated, Unsettled, settled
+from theory.digits import Rounded, rounded
 from theory.domains import check_domain
 from theory.formula import CACHED, At, ForAll, Formula, free_names, le, lt, sgn, sign_of
 from theory.notation import Row

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from theory.arithmetic import Rounded, beyond_float64, plain
 from theory.coq_statement import statement_of
+from theory.digits import Rounded, beyond_float64, plain
 from theory.domains import domain_text
 from theory.evaluate import Input, inputs
 from theory.text import text_of

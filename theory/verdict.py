@@ -11,9 +11,10 @@ from typing import Any
 
 from onebit_files import error_line
 from theory import form, kernel, kernel_record
-from theory.arithmetic import Intervals, Rounded, rounded, settled
+from theory.arithmetic import Intervals, settled
 from theory.arrays import check_scalars
 from theory.chain import faults
+from theory.digits import Rounded, rounded
 from theory.evaluate import check_conditions, no_warnings, settled_value, with_defaults
 from theory.formula import sign_of
 from theory.limit import SECONDS, processor_time

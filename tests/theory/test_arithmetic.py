@@ -14,7 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 from theory import assignments, cli
-from theory.arithmetic import Intervals, NotEvaluated, intervals, plain, rounded, settled, shown
+from theory.arithmetic import Intervals, NotEvaluated, intervals, settled
+from theory.digits import plain, rounded, shown
 from theory.evaluate import bound, evaluate, exact_bound
 from theory.formula import array
 from theory.registry import all_theorems, select

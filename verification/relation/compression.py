@@ -26,6 +26,7 @@ from verification.relation.parts import Parts
 from verification.relation.tolerances import (
     combined,
     conservation_tolerance,
+    exact_scale_of,
     message_tolerance,
     scale_of,
     sum_tolerance,
@@ -360,9 +361,8 @@ class CompressionRound:
     @cached_property
     def exact_at_server(self) -> bool:
         """Nothing rounds at the server either: N is a power of two, and it was made for the right messages."""
-        if not self.exact or len(self.u_ND) & (len(self.u_ND) - 1) or self._worker_scales[1].any():
-            return False
-        return not (self._wrong_bits_ND.any() or self._wrong_scales_NK.any())
+        exact = self.exact and not (len(self.u_ND) & (len(self.u_ND) - 1) or self._worker_scales[1].any())
+        return exact and not (self._wrong_bits_ND.any() or self._wrong_scales_NK.any())
 
     @cached_property
     def _worker_scales(self) -> tuple[Floats, Floats]:
@@ -390,19 +390,12 @@ class CompressionRound:
         return f"chunk {j}{self._within(block)}"
 
     def _scales_of(self, parts: Parts, u_XD: Floats, tolerance_XD: Floats, *, exact: bool) -> tuple[Floats, Floats]:
-        """Exact scales of the parts (..., K), and their tolerances.
-
-        If ``exact`` these are 0, but for an l2 scale that is no power of two: a reciprocal of its root rounds.
-        """
+        """Exact scales of the parts (..., K), and their tolerances."""
         exact_XK, tolerance_XK = (np.zeros((*u_XD.shape[:-1], len(parts.slices))) for _ in range(2))
         for which, elements_KL in parts.by_length():
             u, tolerance = u_XD[..., elements_KL], tolerance_XD[..., elements_KL]
-            if exact and self.scale == "l1":
-                exact_XK[..., which] = np.abs(u).mean(axis=-1)
-            elif exact:
-                exact_XK[..., which] = np.sqrt((u**2).mean(axis=-1))
-                rounds = np.frexp(exact_XK[..., which])[0] % 0.5 != 0
-                tolerance_XK[..., which] = rounds * scale_of(u, 0 * tolerance, self.scale, self.traits)[1]
+            if exact:
+                exact_XK[..., which], tolerance_XK[..., which] = exact_scale_of(u, self.scale, self.traits)
             else:
                 exact_XK[..., which], tolerance_XK[..., which] = scale_of(u, tolerance, self.scale, self.traits)
         return exact_XK, tolerance_XK

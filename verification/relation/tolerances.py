@@ -128,3 +128,15 @@ def scale_of(u: Floats, u_tolerance: Floats, kind: Scale, traits: Traits) -> tup
             lost = np.fmin(lost**0.5, lost / scale)
     is_some = (largest[..., 0] > 0) | np.any(u_tolerance > 0, axis=-1)  # of zeros alone nothing is lost
     return scale, tolerance + own + lost * is_some
+
+
+def exact_scale_of(u: Floats, kind: Scale, traits: Traits) -> tuple[Floats, Floats]:
+    """The scale over the last axis of numbers on which nothing rounds, and its tolerance.
+
+    That is 0, but for an l2 scale that is no power of two: a reciprocal of its root rounds.
+    """
+    if kind == "l1":
+        return np.abs(u).mean(axis=-1), np.zeros(u.shape[:-1])
+    scale = np.sqrt((u**2).mean(axis=-1))
+    rounds = np.frexp(scale)[0] % 0.5 != 0
+    return scale, rounds * scale_of(u, np.zeros_like(u), kind, traits)[1]

@@ -17,12 +17,11 @@ from verification.search.optimizer_space import (
     allowed_workers,
     dims,
     hyper_levels,
-    large_rows,
     optimizer_space,
     worker_levels,
     workers,
 )
-from verification.search.palettes import LARGEST, PALETTES, absorbing, factors
+from verification.search.palettes import LARGEST, PALETTES, factors
 
 SMALL = 1e-16
 """A warm-up's gradients so small that guards against zero bite, and so large that v is not 0."""
@@ -338,45 +337,6 @@ def _put_largest(
         if same is not None:
             same[1] = same[0]
         grads_TND[step][workers_2, places_2] = LARGEST * rng.choice([-1.0, 1.0])
-
-
-def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
-    """Few cases of ``LARGE`` size that hold every level of every other feature that is not too long with it.
-
-    The last ones, one for each form, have the first level of each, several workers and long blocks: extremes of the
-    others may hide an error.
-    """
-    if not traits.compresses or traits.sizes is not None:
-        return []
-    space = optimizer_space(traits, can_save=can_save)
-    rows = list(large_rows(space, seed))
-    plain = {name: levels[0] for name, levels in space.features.items()} | {"size": (LARGE[0], 2 * LARGE[0])}
-    several = [level for level in space.features["workers"] if level[0] > 1]
-    plain["workers"] = (several or space.features["workers"])[0]
-    if "scale_block" in plain:
-        plain["scale_block"] = space.features["scale_block"][-1]
-    for form in space.features.get("compress", (None,)):
-        row = plain if form is None else plain | {"compress": form}
-        if not space.exclusion({**row, "size": LARGE}):
-            rows.append((row, np.random.default_rng([seed, len(rows)])))
-    return [optimizer_case(row, traits, rng) for row, rng in rows]
-
-
-def long_sums(traits: Traits) -> list[OptimizerCase]:
-    """Cases that no row holds: a long sum that stands still."""
-    if not traits.compresses or traits.sizes is not None:
-        return []
-    found = []
-    levels, draw, rng = traits.checked_as.levels, traits.checked_as.draw, np.random.default_rng(0)
-    plain = {name: hyper_levels(name, values, traits)[0] for name, values in levels.items()}
-    hyper = {name: draw(name, level, 2**18, rng) for name, level in plain.items()}
-    freeze = (traits.taken("freeze_step") or (1,))[0]
-    dtype, n, steps = traits.numpy_dtype, allowed_workers(traits)[0], freeze + 1
-    for scale in hyper_levels("scale", levels["scale"], traits):
-        grads_TND = np.broadcast_to(absorbing(2**18, scale).astype(dtype), (steps, n, 2**18))
-        case_hyper = traits.hyper(**{**hyper, "scale": scale, "freeze_step": freeze})
-        found.append(OptimizerCase(np.zeros(2**18, dtype), grads_TND, n, case_hyper, ("step",) * steps))
-    return found
 
 
 def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from verification.relation.finding import AdapterError
-from verification.search import collective_space, optimizer_cases, optimizer_space
+from verification.search import collective_space, large_cases, optimizer_cases, optimizer_space
 from verification.search.cases import Case, CollectiveCase, OptimizerCase
 from verification.search.covering import Row, Space, Triples, covering_rows, missing_rows
 from verification.search.driver import Driver
@@ -115,8 +115,8 @@ class Plan:
         large: Sequence[Case] = ()
         if self.level == "optimizer" and self.profile.largest >= 2**20:
             traits, can_save = self.driver.traits, self.driver.can_save
-            each = optimizer_cases.each_level(traits, can_save=can_save, seed=self.seed)
-            large = [*optimizer_cases.long_sums(traits), *each]
+            each = large_cases.each_level(traits, can_save=can_save, seed=self.seed)
+            large = [*large_cases.long_sums(traits), *each]
         elif self.profile.largest >= 2**20:
             large = collective_space.large_cases(self.driver.traits, self.seed)
         return [*self.exact_cases(self.profile.exact), *large]
