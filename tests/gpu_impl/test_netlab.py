@@ -169,6 +169,7 @@ def test_after_a_kill_the_workers_end_and_the_next_start_removes_the_rest(tmp_pa
 
 
 @needs_lab
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_sigterm_remove_it(tmp_path, number):
     process, pids, names = started(tmp_path)

@@ -235,12 +235,13 @@ sweep([{endless}, *(config(seed, 20) for seed in range(1, 4))], Told(Path(sys.ar
 ENDLESS = "config(0, 10**12)"
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(
-    ("sigint", "sent", "status"),
+    ("sigint", "sent", "status", "jobs"),
     [
-        ("signal.default_int_handler", signal.SIGINT, -signal.SIGINT),
-        ("signal.SIG_IGN", signal.SIGTERM, 128 + signal.SIGTERM),  # nohup, or a background job of a script
+        ("signal.default_int_handler", signal.SIGINT, -signal.SIGINT, 2),
+        ("signal.SIG_IGN", signal.SIGTERM, 128 + signal.SIGTERM, 1),  # nohup, or a background job of a script
+        pytest.param("signal.default_int_handler", signal.SIGINT, -signal.SIGINT, 1, marks=pytest.mark.soak),
+        pytest.param("signal.SIG_IGN", signal.SIGTERM, 128 + signal.SIGTERM, 2, marks=pytest.mark.soak),
     ],
 )
 def test_a_stopped_sweep_keeps_finished_runs_and_leaves_no_half_of_one(tmp_path, jobs, sigint, sent, status):
