@@ -125,6 +125,16 @@ class ReciprocalRoot(Reversed):
         return mean * (np.float32(1) / np.sqrt(mean)) * unit
 
 
+class ByMaximum(VectorisedL1):
+    """Numbers are divided by the largest one, so that no sum overflows; the quotients round."""
+
+    def scale_of(self, u: Array) -> Array:
+        largest = np.abs(u).max()
+        if largest == 0:
+            return np.float32(0)
+        return largest * (self.total(np.abs(u) / largest) / np.float32(u.size))
+
+
 class Tree(VectorisedL1):
     """A balanced tree over blocks of 64, in float32."""
 
@@ -211,6 +221,7 @@ COLLECTIVES: tuple[type, ...] = (
     Sequential,
     Reversed,
     ReciprocalRoot,
+    ByMaximum,
     Tree,
     Float64Sums,
     Chunks32,

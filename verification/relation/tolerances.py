@@ -133,10 +133,13 @@ def scale_of(u: Floats, u_tolerance: Floats, kind: Scale, traits: Traits) -> tup
 def exact_scale_of(u: Floats, kind: Scale, traits: Traits) -> tuple[Floats, Floats]:
     """The scale over the last axis of numbers on which nothing rounds, and its tolerance.
 
-    That is 0, but for an l2 scale that is no power of two: a reciprocal of its root rounds.
+    That is 0, but where the largest number, or an l2 scale, is no power of two: a division by the one rounds, and a
+    reciprocal of the other.
     """
+    scale, largest = np.sqrt((u**2).mean(axis=-1)), np.abs(u).max(axis=-1)
+    rounds = np.frexp(largest)[0] % 0.5 != 0
     if kind == "l1":
-        return np.abs(u).mean(axis=-1), np.zeros(u.shape[:-1])
-    scale = np.sqrt((u**2).mean(axis=-1))
-    rounds = np.frexp(scale)[0] % 0.5 != 0
+        scale = np.abs(u).mean(axis=-1)
+    else:
+        rounds |= np.frexp(scale)[0] % 0.5 != 0
     return scale, rounds * scale_of(u, np.zeros_like(u), kind, traits)[1]

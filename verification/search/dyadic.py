@@ -1,10 +1,10 @@
 """Inputs on which every float32 operation of a compression round is exact, so that every tolerance is zero.
 
-l1: small integers; D and the chunk lengths are powers of two, so sums and means stay dyadic with few bits. l2: a
-quarter of the elements are +-2a and the rest 0, so the mean square is a^2; D and the chunk lengths are powers of four,
-so the root of their number is exact as well, and a is a power of two, so that reciprocals are exact too. In both, many
-elements are exactly zero, at the workers and at the server: where ordinary checks must allow either sign, here only +1
-is right [C2].
+l1: small integers, the largest of a worker a power of two, by which one may divide; D and the chunk lengths are powers
+of two, so sums and means stay dyadic with few bits. l2: a quarter of the elements are +-2a and the rest 0, so the mean
+square is a^2; D and the chunk lengths are powers of four, so the root of their number is exact as well, and a is a
+power of two, so that reciprocals are exact too. In both, many elements are exactly zero, at the workers and at the
+server: where ordinary checks must allow either sign, here only +1 is right [C2].
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def exact_round(traits: Traits, n: int, dim: int, seed: int) -> CollectiveCase |
 
 def _l1_round(rng: np.random.Generator, n: int, dim: int) -> tuple[Array, Array, Array]:
     """All workers have one scale, so messages cancel; some others are cancelled by the server error."""
-    if dim > 256:  # half 1 and half 3 in magnitude give the scale 2; only the server's scale is no integer
-        magnitudes_ND = np.stack([rng.permutation(np.repeat([1.0, 3.0], dim // 2)) for _ in range(n)])
+    if dim > 256:  # half 0 and half 4 in magnitude give the scale 2; only the server's scale is no integer
+        magnitudes_ND = np.stack([rng.permutation(np.repeat([0.0, 4.0], dim // 2)) for _ in range(n)])
     else:
-        magnitudes_D = rng.integers(0, 5, dim).astype(float)
+        magnitudes_D = rng.choice([0.0, 1.0, 2.0, 4.0], dim)
         magnitudes_ND = np.stack([rng.permutation(magnitudes_D) for _ in range(n)])
     u_ND, errors_ND = magnitudes_ND * rng.choice([-1.0, 1.0], (n, dim)), rng.integers(-2, 3, (n, dim)).astype(float)
     mean_D = np.where(u_ND >= 0, 1.0, -1.0).mean(axis=0) * magnitudes_ND[0].mean()
@@ -185,7 +185,7 @@ def exact_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> Optimize
     # all scales are equal, and the workers agree on a quarter of the elements: on the rest their messages cancel
     u_ND = _shuffled_signs(rng, dim) * np.where(quarter_D, 1.0, _halves(n))
     if hyper.scale == "l1":
-        magnitudes_KB = rng.integers(1, 4, (dim // block, block)).astype(float)
+        magnitudes_KB = rng.choice([1.0, 2.0, 4.0], (dim // block, block))
         u_ND *= np.stack([rng.permuted(magnitudes_KB, axis=1).ravel() for _ in range(n)])
     elif n == 1:  # a quarter of the elements is +-2, the rest 0
         u_ND = np.where(quarter_D, 2 * u_ND, 0.0)
