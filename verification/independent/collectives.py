@@ -131,7 +131,7 @@ class ByMaximum(VectorisedL1):
     def scale_of(self, u: Array) -> Array:
         largest = np.abs(u).max()
         if largest == 0:
-            return np.float32(0)
+            return np.dtype(self.dtype).type(0)
         return largest * (self.total(np.abs(u) / largest) / np.float32(u.size))
 
 
