@@ -206,6 +206,8 @@ class Theorem:
         used = set().union(*(free_symbols(formula) for formula in self.formulas))
         rows = [row for row in (*NOTATION, *self.where) if row.symbol in used]
         missing = used - {row.symbol for row in rows}
+        if twins := {str(symbol) for symbol in missing} & {str(row.symbol) for row in rows}:
+            raise ValueError(f"several symbols are named {', '.join(sorted(twins))}, with other assumptions")
         if missing:
             raise ValueError(f"neither the notation table nor `where` defines {', '.join(sorted(map(str, missing)))}")
         if idle := self.domains.keys() - used:
