@@ -182,9 +182,9 @@ def _print_causes(console: Any, failed: list[dict[str, Any]], causes: Sequence[C
     rows = {row["property"]: row for row in failed}
     of_causes = [[rows.pop(name) for name in cause.clauses if name in rows] for cause in causes]
     found = [one for one in enumerate([*of_causes, *([row] for row in rows.values())], start=1) if one[1]]
-    total = max(len(causes), found[-1][0] if found else 0)
-    for number, cause in enumerate(causes, start=1):
-        if not of_causes[number - 1]:
+    total = len(causes) + len(rows)
+    for number, (cause, unexpected) in enumerate(zip(causes, of_causes, strict=True), start=1):
+        if not unexpected:
             about = f"\n[bold]cause {number} of {total}:[/bold] {', '.join(cause.clauses)}, as expected"
             console.print(about, highlight=False, soft_wrap=True)
     for number, (first, *others) in found[:SHOWN]:

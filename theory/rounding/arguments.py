@@ -67,6 +67,11 @@ def length(name: str, values: ArrayLike, axis: int) -> int:
     raise ValueError(f"{name} must be an array, got {values!r}")
 
 
+def workers(name: str, values: ArrayLike) -> int:
+    """Workers on the first axis of an array, at least one."""
+    return count(f"the length of {name}", length(name, values, 0), 1)
+
+
 def plus_or_minus(name: str, values: ArrayLike) -> ArrayLike:
     """An array of +1 and -1."""
     array = np.asarray(values)

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory.rounding.arguments import count, length, plus_or_minus, share
+from theory.rounding.arguments import count, length, plus_or_minus, share, workers
 from theory.rounding.formats import (
     Complement,
     Floats,
@@ -165,9 +165,8 @@ def mean_tolerance(
     after, by N or by a rounded 1/N. ``depth``: the most additions that one of the N + 1 terms goes through; None
     allows every order, N. ``scales_N`` has the workers on its first axis; further axes broadcast with the server error.
     """
-    n_workers = count("the length of scales_N", length("scales_N", scales_N, 0), 1)
     scales, wobble = np.broadcast_arrays(magnitude(scales_N), magnitude(scale_tolerances_N))
-    additions = additions_of(depth, n_workers)
+    additions = additions_of(depth, workers("scales_N", scales_N))
     relative, reach = gamma(additions + 3, dtype), scales + wobble
     underflow = smallest_subnormal(dtype) * (1 + relative) * nonzero(reach).sum(axis=0)
     spread = relative * reach.mean(axis=0) + wobble.mean(axis=0)
@@ -177,8 +176,7 @@ def mean_tolerance(
 @infinite_where_beyond
 def average_tolerance(values_ND: ArrayLike, dtype: str, depth: int | None = None) -> Floats:
     """Bound on abs(fl(mean over axis 0) - mean): T11d without a server error, so ``depth`` None means N - 1."""
-    n_workers = count("the length of values_ND", length("values_ND", values_ND, 0), 1)
-    return mean_tolerance(values_ND, 0.0, dtype, additions_of(depth, n_workers - 1))
+    return mean_tolerance(values_ND, 0.0, dtype, additions_of(depth, workers("values_ND", values_ND) - 1))
 
 
 def _rms(magnitude: Floats) -> Floats:

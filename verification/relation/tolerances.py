@@ -130,16 +130,18 @@ def scale_of(u: Floats, u_tolerance: Floats, kind: Scale, traits: Traits) -> tup
     return scale, tolerance + own + lost * is_some
 
 
+def is_power_of_two(values: Floats) -> NDArray[np.bool_]:
+    """Which numbers one may divide by without rounding; 0 counts."""
+    return np.frexp(values)[0] % 0.5 == 0
+
+
 def exact_scale_of(u: Floats, kind: Scale, traits: Traits) -> tuple[Floats, Floats]:
     """The scale over the last axis of numbers on which nothing rounds, and its tolerance.
 
     That is 0, but where the largest number, or an l2 scale, is no power of two: a division by the one rounds, and a
     reciprocal of the other.
     """
-    scale, largest = np.sqrt((u**2).mean(axis=-1)), np.abs(u).max(axis=-1)
-    rounds = np.frexp(largest)[0] % 0.5 != 0
-    if kind == "l1":
-        scale = np.abs(u).mean(axis=-1)
-    else:
-        rounds |= np.frexp(scale)[0] % 0.5 != 0
-    return scale, rounds * scale_of(u, np.zeros_like(u), kind, traits)[1]
+    size = np.abs(u)
+    scale = size.mean(axis=-1) if kind == "l1" else np.sqrt((u**2).mean(axis=-1))
+    exact = is_power_of_two(size.max(axis=-1)) & ((kind == "l1") | is_power_of_two(scale))
+    return scale, ~exact * scale_of(u, np.zeros_like(u), kind, traits)[1]

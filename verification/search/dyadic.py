@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from verification.protocol import Array, CommonHyper, Traits
+from verification.relation.tolerances import is_power_of_two
 from verification.search.cases import Call, CollectiveCase, OptimizerCase
 
 LONGEST = 1024
@@ -157,7 +158,7 @@ def _exactly_sent(u_XD: Array, scale: str, kind: np.dtype[Any]) -> Array | None:
     exact = _fits(terms_XD, np.zeros(1), kind, axis=-1) and np.array_equal(mean_X * u_XD.shape[-1], total_X)
     exact = exact and np.array_equal(scale_X**power, mean_X)
     if scale == "l2":
-        exact = exact and bool((np.frexp(scale_X)[0] % 0.5 == 0).all())
+        exact = exact and bool(is_power_of_two(scale_X).all())
     for numbers in (mean_X, scale_X):
         exact = exact and np.array_equal(numbers.astype(kind).astype(np.float64), numbers)
     return scale_X[..., None] * np.where(u_XD >= 0, 1.0, -1.0) if exact else None

@@ -271,7 +271,7 @@ def _collective(driver: Driver, case: CollectiveCase, judged: set[str]) -> Itera
     kept: list[tuple[tuple[Array, ...], list[Array]]] = []
     passed: dict[str, Array] = {}
     for number, inputs in enumerate(case.calls, start=1):
-        given = _placed(place, inputs, None if given is None or number % 2 else given)
+        given = _placed(place, inputs, None if number % 2 else given)
         outputs = driver.allreduce_in_place(instance, given)
         relation = collective_round(driver.traits, inputs, outputs, exact=case.exact)
         for finding in relation.findings(judged, advises=driver.advises):
