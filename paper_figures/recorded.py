@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from onebit_files import processor_name, write_atomically
-from paper_figures.claims.claim import Verdict
+from paper_figures.claims.claim import asked_for, measured
 from reference.experiments import RunConfig, RunStore
 
 FILE, REPORT = Path(__file__).with_name("recorded.json"), Path("report")
@@ -26,7 +26,7 @@ FILE, REPORT = Path(__file__).with_name("recorded.json"), Path("report")
 @cache
 def recorded() -> dict[str, Any]:
     """The record: ``minutes`` by figure, ``timed`` when and where; by claim ``verdicts``, ``decided`` when, and
-    ``reasons`` of those that are not plainly reproduced.
+    ``checks``, a row of ``check_row`` each.
     """
     return json.loads(FILE.read_text())
 
@@ -59,12 +59,19 @@ def renewed(old: dict[str, Any], store: RunStore, report: Path, today: str) -> d
     new = {"timed": f"{today}, {processor_name()}" if found else old.get("timed", "")}
     kept = {name: value for name, value in old.get("minutes", {}).items() if name in minutes}
     new["minutes"] = dict(sorted((kept | found).items()))
-    new |= {"decided": old.get("decided", ""), "verdicts": old.get("verdicts", {}), "reasons": old.get("reasons", {})}
+    new |= {"decided": old.get("decided", ""), "verdicts": old.get("verdicts", {}), "checks": old.get("checks", {})}
     if (page := report / "claims.json").is_file():
         claims = json.loads(page.read_text())
         new |= {"decided": today, "verdicts": {claim["id"]: claim["verdict"] for claim in claims}}
-        new["reasons"] = {claim["id"]: claim["why"] for claim in claims if claim["verdict"] != Verdict.REPRODUCED}
+        new["checks"] = {claim["id"]: [check_row(check) for check in claim["checks"]] for claim in claims}
     return new
+
+
+def check_row(check: dict[str, Any]) -> tuple[str, str, str, str, str]:
+    """A check in words: its setting, its role, what was measured, what was asked for, and the outcome."""
+    outcome = check["outcome"] + (", measurably worse" if check["measurably_worse"] and check["holds"] else "")
+    found = measured(*(check[name] for name in ("value", "low", "high", "unit")))
+    return check["setting"], check["role"], found, asked_for(check), outcome
 
 
 def main(report: Annotated[Path, typer.Argument(help="The folder that onebit report has written.")] = REPORT) -> None:

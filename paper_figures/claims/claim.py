@@ -96,6 +96,13 @@ class Check:
         if (self.p_value is None) == (self.exact is None) or (self.p_value is None) != (self.p_contrary is None):
             raise ValueError(f"check {self.setting!r} needs either exact, or both of p_value and p_contrary")
 
+    @property
+    def role(self) -> str:
+        """What it does for the verdict: required, a guard (exact or by statistics), or one setting among others."""
+        if self.guard:
+            return "guard" if self.exact is None else "exact guard"
+        return "required" if self.required else "a setting"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
@@ -221,6 +228,11 @@ def measured(value: float, low: float | None, high: float | None, unit: str) -> 
     """A measurement with its interval, if it has one, and its unit."""
     interval = "" if low is None or high is None else f" ({number(low)} to {number(high)})"
     return f"{number(value)}{interval} {unit}"
+
+
+def asked_for(check: Mapping[str, Any]) -> str:
+    """What a check, as a record of ``claims_table``, was held against."""
+    return check["test"] + ("" if check["bound"] is None else f"; {number(check['bound'])}")
 
 
 def number(value: float) -> str:

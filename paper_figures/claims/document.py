@@ -55,10 +55,18 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   whatever the mean.
 - An exact check has no chance in it: a proved bound, a count, an identity at the published digits.
 
-*Not reproduced*: a required check or an exact guard fails, or something fails and nothing holds but guards.
-*Reproduced*: all hold. *Reproduced with conditions*: it holds in some settings and not in others, which stand beside
-the verdict. *Not decided*: evidence is missing, or too weak. A comparative claim declares its pair; exchanging the two
-labels in the tables must overturn its verdict, and a test does so.
+Every check has a role, which stands in the table of its claim. A *required* one is what the claim is about. A *guard*
+is explained above; an *exact guard* is a fact without which the claim makes no sense. *A setting* is one place among
+others. The first of these that is true is the verdict:
+
+1. *Not reproduced*: a required check or an exact guard fails; or no check but guards holds, and one that is no guard
+   fails.
+2. *Not decided*: no check but guards holds; or a required check is not decided. The evidence is missing or too weak.
+3. *Reproduced with conditions*: some check fails or is not decided. It says where the claim does not hold.
+4. *Reproduced*: all checks hold.
+
+A comparative claim declares its pair; exchanging the two labels in the tables must overturn its verdict, and a test
+does so.
 """
 
 
@@ -117,7 +125,7 @@ def section(claim: Claim) -> str:
     name = "" if claim.pair_column == "label" else f"{claim.pair_column} = "
     verdict = recorded()["verdicts"].get(claim.id)
     evidence = {
-        "verdict": f"**{verdict}**. {recorded()['reasons'].get(claim.id, '')}".rstrip() if verdict else "",
+        "verdict": f"**{verdict}**" if verdict else "",
         "figures": ", ".join(f"`{name}`" for name in (*claim.figures, *claim.shown_in)),
         "other facts": ", ".join(f"`{name}`" for name in claim.others),
         "theorems": ", ".join(theorem_link(one) for one in claim.theorems),
@@ -130,8 +138,16 @@ def section(claim: Claim) -> str:
     lines.append(f"*Where: {claim.where} ({claim.source}).{published}*")
     if claim.conditions:
         lines += ["", f"**Where it holds, and where not.** {claim.conditions}"]
-    lines += ["", *(f"- {name}: {text}" for name, text in evidence.items() if text), ""]
+    lines += ["", *(f"- {name}: {text}" for name, text in evidence.items() if text), "", *checks_of(claim)]
     return "\n".join(lines)
+
+
+def checks_of(claim: Claim) -> list[str]:
+    """The table of a claim's checks: what the verdict above it follows from."""
+    if not (rows := recorded()["checks"].get(claim.id)):
+        return []
+    lines = ["| check | role | measured | asked for | outcome |", "|---|---|---|---|---|"]
+    return [*lines, *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows), ""]
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def claims_table(facts: Facts, claims: Iterable[Claim] | None = None) -> list[di
 
     Every record has id, title, statement, where, published, source, conditions, pair, figures, theorems, laws,
     properties, verdict, why (one or two sentences), deciding (the number of the check that the verdict hangs on), and
-    checks: a list of ``Check`` as dicts with ``outcome``, ``holds`` and, where the check is statistical,
+    checks: a list of ``Check`` as dicts with ``role``, ``outcome``, ``holds`` and, where the check is statistical,
     ``adjusted_p``: by Holm's correction over those of the claim.
     """
     chosen = list(all_claims() if claims is None else claims)
@@ -66,7 +66,13 @@ def claims_table(facts: Facts, claims: Iterable[Claim] | None = None) -> list[di
         outcomes = guarded(checks, list(map(outcome, checks, adjusted, contrary)))
         verdict, why = decide(checks, outcomes)
         rows = [
-            {**asdict(check), "adjusted_p": p_value, "outcome": str(found), "holds": found is Outcome.HOLDS}
+            {
+                **asdict(check),
+                "role": check.role,
+                "adjusted_p": p_value,
+                "outcome": str(found),
+                "holds": found is Outcome.HOLDS,
+            }
             for check, p_value, found in zip(checks, adjusted, outcomes, strict=True)
         ]
         decided = {"verdict": str(verdict), "why": why, "checks": rows, "deciding": deciding(checks, outcomes, verdict)}

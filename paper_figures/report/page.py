@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
-from paper_figures.claims.claim import Verdict, measured, number
+from paper_figures.claims.claim import Verdict, asked_for, measured, number
 from paper_figures.figure import PaperFigure
 from paper_figures.report import views
 from paper_figures.report.evidence import Evidence
@@ -93,7 +93,7 @@ def render_page(content: Content) -> str:
         tiles=tiles(content.claims),
         slug=slug,
         measured=measured,
-        target=target,
+        asked_for=asked_for,
         pictures=pictures,
         key=[shown for name in KEY for shown in pictures if shown["name"] == name],
         checks=checks,
@@ -177,11 +177,6 @@ def tiles(claims: Sequence[dict[str, Any]]) -> list[tuple[str, str, int]]:
 def slug(verdict: str) -> str:
     """A verdict as the name of a class: ``reproduced with conditions`` is ``reproduced-with-conditions``."""
     return str(verdict).replace(" ", "-")
-
-
-def target(check: dict[str, Any]) -> str:
-    """What a measurement was held against."""
-    return check["test"] + ("" if check["bound"] is None else f"; {number(check['bound'])}")
 
 
 def p_value(value: float | None) -> str:

@@ -115,14 +115,13 @@ def test_what_is_no_bandwidth_is_refused(text):
 # --- what is left behind ---
 
 PROGRAM = """
-import signal, sys, time
+import signal, subprocess
 from gpu_impl.netlab import lab as module
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with module.lab(2) as (network, pool):
-        pool.call(time.sleep, 0)
         print(" ".join(str(process.pid) for process in pool.processes), network.switch, *network.hosts, flush=True)
-        pool.call(time.sleep, 60)
+        pool.call(subprocess.call, ["sleep", "60"])
 """
 
 
@@ -137,6 +136,7 @@ def started(tmp_path):
     assert process.stdout is not None
     first, second, *names = process.stdout.readline().split()
     assert len(names) == 3
+    assert wait_until(lambda: all(len(processes_in(name)) > 1 for name in names[1:]))  # a worker and what it has begun
     return process, [int(first), int(second)], names
 
 

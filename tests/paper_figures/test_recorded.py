@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from paper_figures import recorded as module
-from paper_figures.claims.claim import Verdict
+from paper_figures.claims.claim import Check, Verdict
 from paper_figures.claims.registry import all_claims
 from paper_figures.cli import figures
 from paper_figures.recorded import minutes_of, recorded, renewed
@@ -23,9 +24,14 @@ def config(seed, steps=3, label=None):
     return RunConfig(problem="quadratic", optimizer="adam", hyper={"lr": 1e-3}, steps=steps, seed=seed, label=label)
 
 
+CHECK = Check(
+    setting="digits", value=1.5, low=1.25, high=1.75, unit="times", test="at most 5%", bound=1.05, p_value=1.0,
+    p_contrary=0.0, required=True,
+)  # fmt: skip
+ROW = {**asdict(CHECK), "role": CHECK.role, "outcome": "fails", "holds": False}
 CLAIMS_FOUND = [
-    {"id": "P2", "verdict": "reproduced", "why": "Holds: all"},
-    {"id": "P3", "verdict": "not decided", "why": "Not decided: one"},
+    {"id": "P2", "verdict": "reproduced", "checks": []},
+    {"id": "P3", "verdict": "not reproduced", "checks": [ROW]},
 ]
 
 
@@ -49,14 +55,17 @@ def test_what_is_new_is_recorded_and_the_rest_stays(tmp_path, store, monkeypatch
         "minutes": {"gan": 2.0, "no figure any more": 1.0},
         "decided": "then",
         "verdicts": {"P1": "x"},
-        "reasons": {"P1": "y"},
+        "checks": {"P1": [["a", "required", "1", "2", "holds"]]},
     }
     assert renewed(old, store, tmp_path, "now") == old | {"minutes": {"gan": 2.0}}
     (tmp_path / "claims.json").write_text(json.dumps(CLAIMS_FOUND))
     monkeypatch.setattr(module, "minutes_of", lambda configs, store: 1.23)
     new = renewed(old, store, tmp_path, "now")
-    assert (new["decided"], new["verdicts"]) == ("now", {"P2": "reproduced", "P3": "not decided"})
-    assert new["reasons"] == {"P3": "Not decided: one"}
+    assert (new["decided"], new["verdicts"]) == ("now", {"P2": "reproduced", "P3": "not reproduced"})
+    assert new["checks"] == {
+        "P2": [],
+        "P3": [("digits", "required", "1.5 (1.25 to 1.75) times", "at most 5%; 1.05", "fails")],
+    }
     assert new["timed"].startswith("now, ")
     assert set(new["minutes"]) == {name for name, figure in all_figures().items() if figure.runs}
     assert set(new["minutes"].values()) == {1.2}
@@ -66,8 +75,24 @@ def test_the_record_is_of_figures_and_claims_that_there_are():
     assert set(recorded()["minutes"]) <= {name for name, figure in all_figures().items() if figure.runs}
     assert set(recorded()["verdicts"]) <= {claim.id for claim in all_claims()}
     assert set(recorded()["verdicts"].values()) <= set(Verdict)
-    others = {name for name, verdict in recorded()["verdicts"].items() if verdict != Verdict.REPRODUCED}
-    assert set(recorded()["reasons"]) == others
+    assert set(recorded()["checks"]) == set(recorded()["verdicts"])
+
+
+def test_a_reader_can_derive_every_verdict_from_the_page():
+    for name, rows in recorded()["checks"].items():
+        if rows:
+            assert derived(rows) == recorded()["verdicts"][name], name
+
+
+def derived(rows):
+    """The four rules of docs/claims.md, on the columns role and outcome of a claim's table."""
+    found = {(role, outcome.partition(",")[0]) for _, role, _, _, outcome in rows}
+    plain = {outcome for role, outcome in found if role in ("required", "a setting")}
+    if found & {("required", "fails"), ("exact guard", "fails")} or ("holds" not in plain and "fails" in plain):
+        return Verdict.NOT_REPRODUCED
+    if "holds" not in plain or ("required", "not decided") in found:
+        return Verdict.NOT_DECIDED
+    return Verdict.REPRODUCED if {outcome for _, outcome in found} == {"holds"} else Verdict.CONDITIONS
 
 
 def test_readme_has_the_recorded_verdicts():
