@@ -20,7 +20,6 @@ COLUMNS = {
     "loss": "f(x)",
     "excess_loss": "f(x) - f*, NaN where f* is not known",
     "held_out_loss": "the loss on data that no worker draws, NaN where there are none",
-    "grad_norm_sq": "||grad f(x)||^2",
     "worker_error_norm": "root mean square over workers of ||delta_i||",
     "server_error_norm": "||delta-bar||",
     "total_error_norm": "||Delta||, Delta = mean_i delta_i + delta-bar",
@@ -98,14 +97,12 @@ def kept_numbers(state: State) -> float:
 
 def measure(problem: Problem, state: State, t: int, seconds: float) -> dict[str, float]:
     """One row of the table."""
-    gradient_D: Array = problem.gradient(state.params)
     loss = float(problem.loss(state.params))
     return {
         "step": t,
         "loss": loss,
         "excess_loss": math.nan if problem.optimal_loss is None else loss - problem.optimal_loss,
         "held_out_loss": problem.held_out_loss(state.params),
-        "grad_norm_sq": norm(gradient_D) ** 2,
         "worker_error_norm": norm(state.worker_errors) / state.n_workers**0.5,
         "server_error_norm": norm(state.server_error),
         "total_error_norm": norm(state.total_error),
