@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,7 +66,7 @@ def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> Optimi
     compressed = row["compressed"][1] if rng.random() < 0.5 else compressed  # what comes late comes in the longest
     hyper = _hyper(row, warm_up, n, dim, traits, rng)
     program = _program(row, warm_up, compressed, (n, dim), traits, rng)
-    grads_TND = _gradients(row, program, warm_up, (n, dim), traits, rng)
+    grads_TND = _gradients(row, program, warm_up, (n, dim), traits, rng, getattr(hyper, "scale_block", None))
     target = None
     if any(operation.endswith("used") for operation in program):
         target = _target(row, program, warm_up, (n, dim), traits, rng)
@@ -251,8 +251,9 @@ def _skips(
 
 
 def _gradients(
-    row: Row, program: tuple[str, ...], warm_up: int, shape: tuple[int, int], traits: Traits, rng: np.random.Generator
-) -> Array:
+    row: Row, program: tuple[str, ...], warm_up: int, shape: tuple[int, int], traits: Traits, rng: np.random.Generator,
+    scale_block: int | None = None,
+) -> Array:  # fmt: skip
     """Gradients (T, N, D) of the palette and magnitude of the row, those of skipped steps spoiled."""
     (n, dim), taken = shape, [op for op in program if op in ("step", "skip")]
     grads_TND = PALETTES[row["gradients"]](rng, (len(taken), most_workers(n, program), dim))
@@ -290,7 +291,15 @@ def _gradients(
     late[:, :, dead_D] = np.where(keep, late[:, :, dead_D], 0.0)
     if row["magnitude"] == "largest":
         places = np.flatnonzero(~dead_D | later)
-        _put_largest(grads_TND, early, taken, n_T, places, rng, one_worker=row.get("scale") == "l2")
+
+        def alone(place: int, n: int) -> bool:
+            parts = [slice(0, dim)]
+            if scale_block is not None:
+                parts = [block for chunk in traits.chunks(dim, n) for block in traits.blocks(chunk, scale_block)]
+            (its_own,) = (part for part in parts if part.start <= place < part.stop)
+            return int(np.count_nonzero(~dead_D[its_own])) < 2
+
+        _put_largest(grads_TND, early, taken, n_T, places, alone, rng, one_worker=row.get("scale") == "l2")
     places = np.flatnonzero(dead_D) if row["skips"] == "on a zero-variance coordinate" else np.arange(dim)
     for step in [step for step, op in enumerate(taken) if op == "skip"]:
         k, here = rng.choice(places), n_T[step]
@@ -317,6 +326,7 @@ def _put_largest(
     taken: list[str],
     n_T: list[int],
     places: Array,
+    alone: Callable[[int, int], bool],
     rng: np.random.Generator,
     *,
     one_worker: bool,
@@ -326,16 +336,18 @@ def _put_largest(
     A sum over all elements, over the workers, or over a worker's elements overflows. No sum does that a correct step
     may form: of what the workers send, of errors, and for the l1 scale of one worker's magnitudes. Errors may grow, so
     the step is one of the last; and no more workers come after it, for each would get the mean error, and what they
-    send would add up to more.
+    send would add up to more. What is ``alone`` in its scale on so many workers is sent as it is: there two are apart.
     """
     late = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1]
     steps = [step for step in late if max(n_T[step:]) <= n_T[step]][-3:]
     if steps and places.size > 1:
         step = steps[rng.integers(len(steps))]
         workers_2, places_2 = rng.choice(n_T[step], 2, replace=False), rng.choice(places, 2, replace=False)
-        same = (None, places_2, workers_2)[rng.integers(3 if one_worker else 2)]
-        if same is not None:
-            same[1] = same[0]
+        shared = ("nothing", "coordinate", "worker")[rng.integers(3 if one_worker else 2)]
+        if shared == "worker":
+            workers_2[1] = workers_2[0]
+        elif shared == "coordinate" and not alone(int(places_2[0]), n_T[step]):
+            places_2[1] = places_2[0]
         grads_TND[step][workers_2, places_2] = LARGEST * rng.choice([-1.0, 1.0])
 
 
