@@ -6,15 +6,18 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
+from verification.adapters.reference import ReferenceOptimizer
 from verification.algorithms.base import LEVELS
 from verification.mutants import kept_state, ranges, skips
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.mutants.conditional import conditional
 from verification.mutants.triggers import DEVELOPMENT
 from verification.search.driver import Driver
-from verification.search.optimizer_space import COMPRESSED, FREEZE, LARGE, SIZES, WORKERS
+from verification.search.optimizer_cases import optimizer_case
+from verification.search.optimizer_space import COMPRESSED, FREEZE, LARGE, SIZES, WORKERS, optimizer_space
 from verification.search.plan import PROFILES, Plan
 from verification.search.runs import check
 
@@ -73,3 +76,15 @@ def test_ranges_have_no_gaps(ranges):
     assert all(above[0] == below[1] + unit for below, above in pairwise(one for one in ranges if one not in inside))
     assert COMPRESSED[0][0] == 2
     assert (SIZES[-1][1] + 1, 2**20) == LARGE
+
+
+def test_two_largest_numbers_overflow_nothing_that_a_correct_step_forms():
+    """Where a coordinate is alone in its scale both are sent as they are, and add up to more than float32 holds."""
+    driver, rng = Driver(ReferenceOptimizer), np.random.default_rng(7)
+    space, tried = optimizer_space(driver.traits, can_save=False), 0
+    while tried < 120:
+        row = {**space.random_row(rng), "magnitude": "largest", "size": (2, 3), "dead": "some with a later gradient"}
+        if row["workers"][1] > 8 or space.exclusion(row):
+            continue
+        tried += 1
+        assert not list(check(driver, optimizer_case(row, driver.traits, rng), set()))
