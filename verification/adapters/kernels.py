@@ -53,6 +53,7 @@ class Kernels:
 
 
 class TorchKernels(Kernels):
-    """The same by the readable ``torch`` backend."""
+    """The same by the readable ``torch`` backend, which takes long for many workers."""
 
     backend = "torch"
+    workers = tuple(range(1, 9))
