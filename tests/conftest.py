@@ -16,7 +16,10 @@ def pytest_xdist_auto_num_workers():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test that is marked ``one_in(n)`` each n-th case runs in ``make test``, the others in ``make soak``."""
+    """Of a test that is marked ``one_in(n)`` each n-th case runs in ``make test``, the others in ``make soak``.
+
+    Those that are marked ``long`` begin first, so that nothing waits for one of them at the end.
+    """
     cases = Counter()
     for item in items:
         if (mark := item.get_closest_marker("one_in")) is not None:
@@ -24,6 +27,7 @@ def pytest_collection_modifyitems(items):
             if cases[name] % mark.args[0]:
                 item.add_marker(pytest.mark.soak)
             cases[name] += 1
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,7 @@ def tracked():
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(len(re.findall(r"```python\n", (ROOT / "README.md").read_text()))))
 def test_readme_code_runs(number, tmp_path):
     """The kernel is verified, as the README says; everything else is run as it stands."""

@@ -69,6 +69,7 @@ def free_port():
         return one.getsockname()[1]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_that_of_adamw_and_what_the_page_says():
     """docs/training.md: 4/N bytes and the bits, 3/8, or 2/8 with N = 1; with N > 1, 4 during the warm-up."""

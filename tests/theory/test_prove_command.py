@@ -387,6 +387,7 @@ def test_latex_has_no_character_that_latex_cannot_set():
     assert "?" not in escape_latex("".join(words_of(theorem) for theorem in theory.all_theorems()))
 
 
+@pytest.mark.long
 def test_every_theorem_holds_and_the_docs_page_is_up_to_date(tmp_path):
     result = prove("9b", "--docs", str(tmp_path / "page.md"))
     assert result.exit_code == 0, result.output

@@ -11,6 +11,7 @@ from verification.search.driver import Driver
 from verification.search.search import search
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernels", [Kernels, pytest.param(TorchKernels, marks=pytest.mark.soak)])
 def test_kernels(kernels, brief):
     """Plain torch takes twice the time; tests/gpu_impl/test_kernels.py has the same tests for both."""

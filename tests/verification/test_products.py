@@ -91,6 +91,7 @@ def test_monitor():
     assert cost["bytes"] == 8 * (5 * 256 + 1)
 
 
+@pytest.mark.long
 def test_reference_optimizer_holds():
     """Just what ``onebit verify`` and ``onebit report`` do; on other seeds correct classes are tried by the mutants."""
     result = search(Driver(ReferenceOptimizer))
