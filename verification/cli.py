@@ -194,7 +194,7 @@ def _print_causes(console: Any, failed: list[dict[str, Any]], causes: Sequence[C
         console.print(first["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
         for row in others:
             if (message := row["findings"][0]["message"]) not in first["counterexample"]:
-                text = f"# {row['property']}, {row['law']}: {message}"
+                text = f"# the smallest case of {row['property']} ({row['law']}): {message}"
                 console.print(text, highlight=False, soft_wrap=True, markup=False)
     if len(found) > SHOWN:
         console.print(f"\nand {counted(len(found) - SHOWN, 'more cause')}: --json FILE, or --clause NAME")

@@ -66,7 +66,11 @@ class Vectorised:
         r = np.abs(u) / unit
         if self.scale == "l1":
             return self.total(r) / r.dtype.type(r.size) * unit
-        return np.sqrt(self.total(r * r) / r.dtype.type(r.size)) * unit
+        return self.root_mean_square(r) * unit
+
+    def root_mean_square(self, r: Array) -> Any:
+        """Of numbers of moderate size."""
+        return np.sqrt(self.total(r * r) / r.dtype.type(r.size))
 
     def average(self, messages_ND: Array, error_D: Array) -> Array:
         """(1/N) sum + error."""
@@ -115,14 +119,27 @@ class Reversed(Sequential):
 class ReciprocalRoot(Reversed):
     """Multiplies by the reciprocal of D and by that of the root, as hardware does that has no division."""
 
-    def scale_of(self, u: Array) -> Array:
-        largest = np.abs(u).max()
-        if self.scale == "l1" or largest == 0:
-            return super().scale_of(u)
-        unit = np.ldexp(np.float32(1), min(int(np.frexp(largest)[1]), 120))
-        r = np.abs(u) / unit
+    def root_mean_square(self, r: Array) -> Any:
         mean = self.total(r * r) * (np.float32(1) / np.float32(r.size))
-        return mean * (np.float32(1) / np.sqrt(mean)) * unit
+        return mean * (np.float32(1) / np.sqrt(mean))
+
+
+class NormOfNorms(Vectorised):
+    """The norm of the norms of its pieces, as gradients of many tensors are clipped: more roots that round."""
+
+    def root_mean_square(self, r: Array) -> Any:
+        norms = np.array([np.sqrt(self.total(piece * piece)) for piece in np.split(r, range(100, r.size, 100))])
+        return np.sqrt(self.total(norms * norms)) / np.sqrt(r.dtype.type(r.size))
+
+
+class Hypotenuse(Vectorised):
+    """A tree of hypotenuses, none of which overflows."""
+
+    def root_mean_square(self, r: Array) -> Any:
+        size = r.size
+        while r.size > 1:
+            r = np.hypot(r[::2], np.pad(r[1::2], (0, r.size % 2)))
+        return r[0] / np.sqrt(r.dtype.type(size))
 
 
 class ByMaximum(VectorisedL1):
@@ -221,6 +238,8 @@ COLLECTIVES: tuple[type, ...] = (
     Sequential,
     Reversed,
     ReciprocalRoot,
+    NormOfNorms,
+    Hypotenuse,
     ByMaximum,
     Tree,
     Float64Sums,

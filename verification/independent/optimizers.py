@@ -9,7 +9,7 @@ import numpy as np
 
 from theory.rounding import momentum_tolerance
 from verification.independent.collectives import Float64 as Float64Collective
-from verification.independent.collectives import ReciprocalRoot, Vectorised, blocks_of
+from verification.independent.collectives import NormOfNorms, ReciprocalRoot, Vectorised, blocks_of
 from verification.protocol import EXTENSIONS, Array, Hyper, Scale, Snapshot
 
 
@@ -200,6 +200,12 @@ class Fused(Eager):
         return (x - np.float64(np.float32(h.lr)) * update).astype(np.float32)
 
 
+class Norms(Eager):
+    """The scale from the norms of pieces."""
+
+    collective = NormOfNorms
+
+
 class Reciprocal(Eager):
     """A reciprocal preconditioner, lr multiplied in first, decay as a factor of x; sums from the other end."""
 
@@ -291,6 +297,7 @@ OPTIMIZERS: tuple[type, ...] = (
     Float64,
     Lerp,
     Fused,
+    Norms,
     Reciprocal,
     Chunks64,
     OtherSignInDoubt,

@@ -23,7 +23,7 @@ from verification.relation.finding import Misbehaved, Unsupported
 from verification.search.cases import Case, CollectiveCase
 from verification.search.covering import Row as Levels
 from verification.search.driver import Driver
-from verification.search.layouts import LAYOUTS
+from verification.search.layouts import placed
 from verification.search.plan import PROFILES, Plan
 from verification.search.runs import DISTURBANCES, check, follow
 
@@ -162,9 +162,10 @@ def _different(one: Driver, other: Driver, case: Case) -> bool:
 
 def _trace(driver: Driver, case: CollectiveCase) -> list[bytes]:
     """All that the calls of a case show: outputs, arguments afterwards, shared memory, bytes, outputs at the end."""
-    instance, trace, kept, place = driver.new(), [], [], LAYOUTS[case.layout]
-    for inputs in case.calls:
-        given = place(inputs[0]), place(inputs[1]), place(inputs[2])
+    instance, trace, kept = driver.new(), [], []
+    for number, inputs in enumerate(case.calls):
+        buffers_ND, errors_ND, error_D = (placed(case.layout, one, 3 * number + j) for j, one in enumerate(inputs))
+        given = buffers_ND, errors_ND, error_D
         outputs = driver.allreduce_in_place(instance, given)
         shared = [np.shares_memory(a, b) for a, b in combinations((*given, *outputs), 2)]
         trace += [array.tobytes() for array in (*given, *outputs, np.array(shared))]

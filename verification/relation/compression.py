@@ -108,13 +108,18 @@ class CompressionRound:
 
     @cached_property
     def message_tolerance_ND(self) -> Floats:
-        """How far u_hat - delta' may be from s q; on dyadic inputs 0, unless s is another scale than the right one."""
+        """How far u_hat - delta' may be from s q; on dyadic inputs 0, unless s is another scale than the right one.
+
+        An l2 scale may be: a root may round, and so may what comes before it.
+        """
         u_tolerance_ND = np.zeros_like(self.u_ND) if self.exact else self.u_tolerance_ND
         slack_ND = wide_slack(self.u_ND, self.worker_errors_ND)
         slack_ND += self.traits.lost(2) * self.u_ND.any(axis=1, keepdims=True)  # of zeros alone nothing is lost
         slack_ND += message_tolerance(u_tolerance_ND, self.worker_errors_ND, self.traits.dtype)
         if not self.exact:
             return slack_ND
+        if self.scale == "l2":
+            return np.where(self.worker_parts.spread(self._right_NK), 0.0, slack_ND)
         (low_NK, high_NK), (right_NK, _) = self._intervals_NK(slack_ND), self._worker_scales
         other_NK = (low_NK <= high_NK) & ((right_NK < low_NK) | (right_NK > high_NK))
         return np.where(self.worker_parts.spread(other_NK), slack_ND, 0.0)
@@ -361,8 +366,14 @@ class CompressionRound:
     @cached_property
     def exact_at_server(self) -> bool:
         """Nothing rounds at the server either: N is a power of two, and it was made for the right messages."""
-        exact = self.exact and not (len(self.u_ND) & (len(self.u_ND) - 1) or self._worker_scales[1].any())
-        return exact and not (self._wrong_bits_ND.any() or self._wrong_scales_NK.any())
+        exact = self.exact and not len(self.u_ND) & (len(self.u_ND) - 1)
+        return exact and bool(self._right_NK.all()) and not self._wrong_bits_ND.any()
+
+    @cached_property
+    def _right_NK(self) -> NDArray[np.bool_]:
+        """Where a worker sent its exact scale, to the last bit."""
+        off_ND = np.abs(np.abs(self.messages_ND) - self.worker_parts.spread(self._worker_scales[0]))
+        return self.worker_parts.reduce(np.maximum, off_ND) == 0
 
     @cached_property
     def _worker_scales(self) -> tuple[Floats, Floats]:

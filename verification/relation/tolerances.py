@@ -138,10 +138,10 @@ def is_power_of_two(values: Floats) -> NDArray[np.bool_]:
 def exact_scale_of(u: Floats, kind: Scale, traits: Traits) -> tuple[Floats, Floats]:
     """The scale over the last axis of numbers on which nothing rounds, and its tolerance.
 
-    That is 0, but where the largest number, or an l2 scale, is no power of two: a division by the one rounds, and a
-    reciprocal of the other.
+    That is 0 for an l1 scale, but where the largest number is no power of two, for a division by it rounds. An l2 scale
+    has its usual tolerance: the root of the sum of the squares of roots is one as well, and they round.
     """
     size = np.abs(u)
     scale = size.mean(axis=-1) if kind == "l1" else np.sqrt((u**2).mean(axis=-1))
-    exact = is_power_of_two(size.max(axis=-1)) & ((kind == "l1") | is_power_of_two(scale))
+    exact = is_power_of_two(size.max(axis=-1)) & (kind == "l1")
     return scale, ~exact * scale_of(u, np.zeros_like(u), kind, traits)[1]

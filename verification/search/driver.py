@@ -150,12 +150,12 @@ class Driver:
         self._call("load", instance.load, data, n_workers)
 
     def _plain(self, what: str, array: Any, shape: tuple[int, ...]) -> Array:
-        """The same memory as a plain array: what a subclass makes of comparisons and sums is none of ours."""
+        """The array, or its memory as a plain one: what a subclass makes of comparisons and sums is none of ours."""
         if not issubclass(type(array), np.ndarray):
             raise Misbehaved(f"{what} must be a NumPy array, got {type(array).__name__}")
         if issubclass(type(array), np.ma.MaskedArray):
             raise Misbehaved(f"{what} is a masked array: every element must be there")
-        plain = np.ndarray.view(array, np.ndarray)
+        plain = array if type(array) is np.ndarray else np.ndarray.view(array, np.ndarray)
         if plain.shape != shape:
             raise Misbehaved(f"{what} must have shape {shape}, got {plain.shape}")
         if plain.dtype != self.traits.numpy_dtype:

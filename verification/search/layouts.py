@@ -70,6 +70,17 @@ def read_only(array: Array) -> Array:
     return inner
 
 
+MIXED = "mixed"
+"""The layout in which each array lies in another way than the one before it."""
+
+
+def placed(layout: str, array: Array, number: int) -> Array:
+    """A copy of an array in this layout; ``number`` counts the arrays of a run, on which a mixed one depends."""
+    if layout == MIXED:
+        layout = tuple(LAYOUTS)[number % len(LAYOUTS)]
+    return LAYOUTS[layout](array)
+
+
 def overwrite(array: Array, values: Array | float) -> Array:
     """The array, which a layout has made, with other numbers in the same memory."""
     writeable = array.flags.writeable
@@ -86,6 +97,13 @@ SPOILT = 7.0
 def spoil(array: Array) -> None:
     """Overwrite an array that a layout has made, after the call that it was made for."""
     overwrite(array, SPOILT)
+
+
+def spoil_returned(array: Array) -> bool:
+    """Overwrite an array that a class has returned, which is the caller's, where it may be written; whether it was."""
+    if array.flags.writeable:
+        array[...] = SPOILT
+    return array.flags.writeable
 
 
 def is_spoilt(array: Array) -> bool:

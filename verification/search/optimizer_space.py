@@ -11,6 +11,7 @@ import numpy as np
 
 from verification.protocol import LAYOUTS, Traits
 from verification.search.covering import Row, Rule, Space, excluded_by, rows_of_each_level
+from verification.search.layouts import MIXED
 from verification.search.palettes import PALETTES, magnitudes
 
 Range = tuple[int, int]
@@ -110,7 +111,7 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
 
 def allowed_layouts(traits: Traits) -> tuple[str, ...]:
     """How the inputs lie in memory; as the class declares."""
-    return LAYOUTS if traits.layouts is None else traits.layouts
+    return (*LAYOUTS, MIXED) if traits.layouts is None else traits.layouts
 
 
 def _magnitudes(traits: Traits) -> tuple[str, ...]:

@@ -6,9 +6,8 @@ judged step by step, and must end bitwise where the plain run ends. Where it doe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from verification.relation.finding import Finding, Misbehaved, not_finite
 from verification.relation.transition import same_bits
 from verification.search.cases import Call, Case, CollectiveCase, OptimizerCase, kind, workers_after
 from verification.search.driver import Driver
-from verification.search.layouts import LAYOUTS, is_spoilt, overwrite, spoil
+from verification.search.layouts import MIXED, is_spoilt, overwrite, placed, spoil, spoil_returned
 
 DISTURBANCES = {
     "snapshots": "observation",
@@ -75,14 +74,14 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
     """Run the program of ``case`` with these disturbances of it alone; a resize into a new instance is none."""
     n, dim, taken, last = case.n_workers, case.dim, 0, len(case.program) - 1
     watch, spoils = "snapshots" in disturbances, "arguments" in disturbances
-    place, instance, other, beside = LAYOUTS[case.layout], driver.new(), case.other, None
+    instance, other, beside = driver.new(), case.other, None
 
     def goes_on(hyper: CommonHyper | None, taken: int) -> bool:
         return driver.traits.compresses or taken < (hyper or case.hyper).freeze_step
 
     if other is not None and case.begin == "used" and "used" in disturbances:
         driver.use(instance, other, other.hyper or case.hyper, other.n_workers)
-    given_D, given_ND, found = place(case.params_D), None, []
+    given_D, given_ND, found = placed(case.layout, case.params_D, 0), None, []
     driver.start_in_place(instance, given_D, n, case.hyper)
     passed: dict[str, Array] = {}
     if spoils:
@@ -92,11 +91,12 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
     if other is not None and case.begin == "beside" and "beside" in disturbances:
         beside = driver.start(other.params_D, other.n_workers, other.hyper or case.hyper)
     raw, before = driver.look(instance, n, dim) if watch else (None, None)
+    spoilt: set[str] = set()
     for index, operation in enumerate(case.program):
         grads_ND = None
         if operation == "step":
             grads_ND = case.grads_TND[taken, :n]
-            given_ND = _given(place, grads_ND, given_ND if spoils and taken % 2 else None)
+            given_ND = _given(case.layout, grads_ND, taken + 1, given_ND if spoils and taken % 2 else None)
             if beside is not None and other is not None and len(other.grads_TND) and goes_on(other.hyper, taken):
                 driver.step(beside, other.grads_TND[taken % len(other.grads_TND), : other.n_workers])
             driver.step_in_place(instance, given_ND)
@@ -110,10 +110,12 @@ def follow(driver: Driver, case: OptimizerCase, disturbances: Collection[str]) -
             more = goes_on(case.hyper, taken)
             instance = _checkpoint(driver, case, instance, operation, n, disturbances, goes_on=more)
         if raw is not None and before is not None:
-            found += _changed(raw, before)
-        raw, after = (None, None)
+            found += _changed(raw, before, spoilt)
+        raw, after, spoilt = None, None, set[str]()
         if index == last or (watch and index not in case.unseen):
             raw, after = driver.look(instance, n, dim)
+        if watch and raw is not None and index != last and index % 2:
+            spoilt = {name for name in array_names(raw) if spoil_returned(getattr(raw, name))}
         if index == last:
             found += _written("arguments", passed)
         yield Move(operation, before, after, grads_ND, found)
@@ -155,11 +157,11 @@ def _checkpoint(
     return other
 
 
-def _given(place: Callable[[Array], Array], values: Array, before: Array | None) -> Array:
+def _given(layout: str, values: Array, number: int, before: Array | None) -> Array:
     """An array with these numbers: the very one that was given before, where that has their shape, or a new one."""
-    if before is not None and before.shape == values.shape:
+    if before is not None and layout != MIXED and before.shape == values.shape:
         return overwrite(before, values)
-    return place(values)
+    return placed(layout, values, number)
 
 
 def _written(clause: str, passed: dict[str, Array]) -> list[Finding]:
@@ -174,9 +176,11 @@ def _modified(method: str, name: str, given: Array, original: Array) -> list[Fin
     return [Finding("purity", "arguments", f"{method} modified {name}")]
 
 
-def _changed(raw: Any, copies: Any) -> list[Finding]:
+def _changed(raw: Any, copies: Any, spoilt: Collection[str]) -> list[Finding]:
+    """Whether a later call wrote into a snapshot; ``spoilt`` are those of its arrays that were overwritten here."""
     for name in array_names(copies):
-        if not same_bits(getattr(raw, name), getattr(copies, name)):
+        array = getattr(raw, name)
+        if not (is_spoilt(array) if name in spoilt else same_bits(array, getattr(copies, name))):
             return [Finding("purity", "observation", f"{name} of an older snapshot changed")]
     return []
 
@@ -267,11 +271,11 @@ OUTPUTS = ("output_D", "worker_errors_ND", "server_error_D")
 
 def _collective(driver: Driver, case: CollectiveCase, judged: set[str]) -> Iterator[Finding]:
     """Every call by the relation of its round; then the last one again, on both instances, and scaled."""
-    place, instance, given = LAYOUTS[case.layout], driver.new(), None
+    instance, given = driver.new(), None
     kept: list[tuple[tuple[Array, ...], list[Array]]] = []
     passed: dict[str, Array] = {}
     for number, inputs in enumerate(case.calls, start=1):
-        given = _placed(place, inputs, None if number % 2 else given)
+        given = _placed(case.layout, inputs, number, None if number % 2 else given)
         outputs = driver.allreduce_in_place(instance, given)
         relation = collective_round(driver.traits, inputs, outputs, exact=case.exact)
         for finding in relation.findings(judged, advises=driver.advises):
@@ -279,22 +283,56 @@ def _collective(driver: Driver, case: CollectiveCase, judged: set[str]) -> Itera
         judged.add("purity")
         for finding in (*_impure(inputs, given, outputs), *_wire(driver, instance, inputs, judged)):
             yield replace(finding, place=number - 1)
-        for outputs_before, copies in kept:
-            if not all(same_bits(a, b) for a, b in zip(outputs_before, copies, strict=True)):
-                yield Finding("purity", "purity", "a later call changed what had been returned")
+        if not _unchanged(kept):
+            yield Finding("purity", "purity", "a later call changed what had been returned")
+        for array in kept[0][0] if len(kept) > 1 else ():
+            spoil_returned(array)  # it is the caller's
         kept = [*kept[-1:], (outputs, [array.copy() for array in outputs])]
         for name, array in zip(INPUTS, given, strict=True):
             spoil(array)
             passed[f"the argument {name} of call {number}"] = array
     judged.add("determinism")
     for which, other in (("another instance", driver.new()), ("the same instance", instance)):
-        again = driver.allreduce_in_place(other, _placed(place, case.calls[-1]))
+        again = driver.allreduce_in_place(other, _placed(case.layout, case.calls[-1], len(case.calls)))
         for name, array, expected in zip(OUTPUTS, again, kept[-1][1], strict=True):
             if not same_bits(array, expected):
                 yield Finding("L9", "determinism", f"the same inputs gave another {name} on {which}")
+    if not _unchanged(kept):
+        yield Finding("purity", "purity", "a call of another instance changed what had been returned")
     yield from _written("purity", passed)
+    if len(case.calls) > 1:
+        yield from _loop(driver, case, judged)
     if case.factor != 1:
         yield from _scaling(driver, case, judged)
+
+
+def _unchanged(kept: Sequence[tuple[tuple[Array, ...], list[Array]]]) -> bool:
+    """Whether outputs are what they were when they were returned."""
+    return all(same_bits(a, b) for outputs, copies in kept for a, b in zip(outputs, copies, strict=True))
+
+
+def _loop(driver: Driver, case: CollectiveCase, judged: set[str]) -> Iterator[Finding]:
+    """As in training: a call is given the very errors that the one before returned, then these with other numbers."""
+    instance, first = driver.new(), case.calls[0]
+    same = [inputs for inputs in case.calls[1:] if inputs[0].shape == first[0].shape]
+    outputs = driver.allreduce_in_place(instance, _placed(case.layout, first, 1))
+    for number, (buffers_ND, new_errors_ND, new_error_D) in enumerate(same[:2], start=2):
+        errors_ND, error_D = outputs[1:]
+        if number == 3:
+            errors_ND, error_D = _rewritten(errors_ND, new_errors_ND), _rewritten(error_D, new_error_D)
+        inputs = buffers_ND, errors_ND.copy(), error_D.copy()
+        outputs = driver.allreduce_in_place(instance, (placed(case.layout, buffers_ND, number), errors_ND, error_D))
+        for finding in collective_round(driver.traits, inputs, outputs).findings(judged, advises=driver.advises):
+            text = f"call {number} of a loop that hands errors back: {finding.message}"
+            yield replace(finding, claim="", message=text)
+
+
+def _rewritten(array: Array, values: Array) -> Array:
+    """An array that a class has returned, with other numbers; a new one where it may not be written."""
+    if not array.flags.writeable:
+        return values.copy()
+    array[...] = values
+    return array
 
 
 def _which(case: CollectiveCase, number: int) -> str:
@@ -302,9 +340,11 @@ def _which(case: CollectiveCase, number: int) -> str:
     return f"with inputs {case.layout} in memory, {where}" if case.layout != "contiguous" else where
 
 
-def _placed(place: Callable[[Array], Array], inputs: Call, before: Call | None = None) -> Call:
+def _placed(layout: str, inputs: Call, number: int, before: Call | None = None) -> Call:
     """The inputs of a call; in the very arrays of the call before, where those are given and have the same shapes."""
-    buffers_ND, errors_ND, error_D = map(partial(_given, place), inputs, before or (None, None, None))
+    buffers_ND, errors_ND, error_D = (
+        _given(layout, array, number * len(inputs) + j, before and before[j]) for j, array in enumerate(inputs)
+    )
     return buffers_ND, errors_ND, error_D
 
 
@@ -354,8 +394,8 @@ def _wire(driver: Driver, instance: Any, inputs: Call, judged: set[str]) -> Iter
 
 def _scaling(driver: Driver, case: CollectiveCase, judged: set[str]) -> Iterator[Finding]:
     """The last call times the factor; times -1 only where no sign is in doubt [L7]."""
-    kind, place, inputs = driver.traits.numpy_dtype.type, LAYOUTS[case.layout], case.calls[-1]
-    outputs = driver.allreduce_in_place(driver.new(), _placed(place, inputs))
+    kind, inputs = driver.traits.numpy_dtype.type, case.calls[-1]
+    outputs = driver.allreduce_in_place(driver.new(), _placed(case.layout, inputs, 1))
     if case.factor < 0:
         relation = collective_round(driver.traits, inputs, outputs)
         if not relation.one_bit_workers or _in_doubt(relation):
@@ -363,7 +403,8 @@ def _scaling(driver: Driver, case: CollectiveCase, judged: set[str]) -> Iterator
     judged.add("scaling")
     factor = kind(case.factor)
     base = tuple(array.copy() for array in outputs)
-    scaled = driver.allreduce_in_place(driver.new(), _placed(lambda array: place(array * factor), inputs))
+    larger = inputs[0] * factor, inputs[1] * factor, inputs[2] * factor
+    scaled = driver.allreduce_in_place(driver.new(), _placed(case.layout, larger, 1))
     for name, got, expected in zip(OUTPUTS, scaled, base, strict=True):
         # adding 0 turns -0 into +0: a zero error has no sign worth comparing
         if not same_bits(got + kind(0), expected * factor + kind(0)):
