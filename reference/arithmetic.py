@@ -85,6 +85,23 @@ def sum_of_squares(array: Array) -> Any:
     return sum(x * x for x in flat) if is_exact(array) else float(np.square(flat, dtype=np.float64).sum())
 
 
+def power_to_divide_by(largest: Any) -> Any:
+    """1, or a power of two that brings float64 numbers up to ``largest`` where no square overflows or vanishes."""
+    exponent = np.frexp(largest)[1]
+    return np.ldexp(1.0, np.where(np.abs(exponent) > SAFE_EXPONENT, exponent - 1, 0))
+
+
+SAFE_EXPONENT = 400
+"""In float64 squares of numbers below 2^400 and their sums are finite, and from 2^-400 on none vanishes."""
+
+
+def root_mean_square(array: Array, count: int) -> float:
+    """sqrt(sum of squares / count) in float64 (pairwise): no number in the array is too large or too small."""
+    if array.dtype == np.float64 and (unit := float(power_to_divide_by(np.abs(array).max()))) != 1:
+        return math.sqrt(sum_of_squares(array / unit) / count) * unit
+    return math.sqrt(sum_of_squares(array) / count)
+
+
 def sum_of_magnitudes(array: Array) -> Any:
     """Sum of absolute values in float64 (pairwise)."""
     return sum(abs(x) for x in array.flat) if is_exact(array) else float(np.abs(array).sum(dtype=np.float64))

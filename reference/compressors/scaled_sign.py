@@ -12,7 +12,6 @@ dist-EF-blockSGDM, Zheng, Huang, Kwok 2019 (arXiv 1905.10936).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reference import arguments
-from reference.arithmetic import EXACT, Array, is_exact, sqrt, sum_of_magnitudes, sum_of_squares
+from reference.arithmetic import EXACT, Array, is_exact, power_to_divide_by, root_mean_square, sum_of_magnitudes
 from reference.bits import Bytes, pack_signs, unpack_signs
 from reference.compressors.base import SCALAR_BYTES, Compressor, Message
 
@@ -107,16 +106,19 @@ def scale_of(u_D: Array, kind: str, n_live: int) -> Any:
         raise ValueError("scale='l2' takes a square root; arrays of Fractions need scale='l1'")
     if n_live == 0:
         return u_D.dtype.type(0)
-    s = sum_of_magnitudes(u_D) / n_live if kind == "l1" else math.sqrt(sum_of_squares(u_D) / n_live)
+    s = sum_of_magnitudes(u_D) / n_live if kind == "l1" else root_mean_square(u_D, n_live)
     return s if u_D.dtype == EXACT else u_D.dtype.type(s)
 
 
 def scales_of(u_D: Array, kind: str, starts_K: Starts, n_live_K: NDArray[np.intp]) -> Array:
     """The scales (K,) of the blocks of ``u_D`` that begin at ``starts_K``, as :func:`scale_of` has them one by one."""
-    wide_D = u_D if is_exact(u_D) else u_D.astype(np.float64)
-    terms_D = np.abs(wide_D) if kind == "l1" else wide_D * wide_D
-    mean_K = np.add.reduceat(terms_D, starts_K) / np.maximum(n_live_K, 1)
-    return (mean_K if kind == "l1" else sqrt(mean_K)).astype(u_D.dtype)
+    wide_D, count_K = u_D if is_exact(u_D) else u_D.astype(np.float64), np.maximum(n_live_K, 1)
+    if kind == "l1":
+        return (np.add.reduceat(np.abs(wide_D), starts_K) / count_K).astype(u_D.dtype)
+    units_K = power_to_divide_by(np.maximum.reduceat(np.abs(wide_D), starts_K))
+    if (units_K != 1).any():
+        wide_D = wide_D / np.repeat(units_K, _steps(np.append(starts_K, wide_D.size)))
+    return (np.sqrt(np.add.reduceat(wide_D * wide_D, starts_K) / count_K) * units_K).astype(u_D.dtype)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Vectorised:
         largest = np.abs(u).max()
         if largest == 0:
             return np.dtype(self.dtype).type(0)
-        unit = np.ldexp(np.dtype(self.dtype).type(1), min(int(np.frexp(largest)[1]), 120))
+        unit = np.ldexp(np.dtype(self.dtype).type(1), min(int(np.frexp(largest)[1]), np.finfo(self.dtype).maxexp - 8))
         r = np.abs(u) / unit
         if self.scale == "l1":
             return self.total(r) / r.dtype.type(r.size) * unit

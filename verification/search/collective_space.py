@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verification.protocol import Traits
+from verification.protocol import Array, Traits
 from verification.search.cases import Call, CollectiveCase
 from verification.search.covering import Row, Rule, Space, excluded_by
 from verification.search.dyadic import exact_round, exact_sizes
@@ -25,7 +25,17 @@ from verification.search.optimizer_space import (
     worker_levels,
     workers,
 )
-from verification.search.palettes import ALIKE, PALETTES, absorbing, factors, gaussian, magnitudes, one_spike
+from verification.search.palettes import (
+    ALIKE,
+    HUGE,
+    LARGEST,
+    PALETTES,
+    absorbing,
+    factors,
+    gaussian,
+    magnitudes,
+    one_spike,
+)
 
 BUFFERS = {**PALETTES, "one spike": one_spike, **dict.fromkeys(ALIKE, gaussian)}
 """What the numbers of a call look like."""
@@ -43,7 +53,7 @@ def collective_space(traits: Traits) -> Space:
         "calls": ((1, 1), (2, 4), (11, 13)),
         "sizes": ("one", "several"),
         "buffers": tuple(BUFFERS),
-        "magnitude": magnitudes(flushes=traits.flushes_subnormals),
+        "magnitude": (*magnitudes(flushes=traits.flushes_subnormals), *["largest"] * (traits.dtype == "float32")),
         "residual": ("yes", "none", "cancels", *(ALONE if traits.has_server_error else ALONE[:1])),
         "layout": allowed_layouts(traits),
         "factor": (1.0, 2.0**20, 2.0**-20, -1.0),
@@ -89,7 +99,7 @@ def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> Colle
 def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Generator) -> Call:
     """(buffers, worker errors, server error); without residuals, the first compressed step of a run."""
     palette, residual = BUFFERS[row["buffers"]], row["residual"] != "none"
-    times = factors(row["magnitude"], rng, (*shape[:-1], shape[-1]))
+    times = factors(row["magnitude"], rng, shape, huge=HUGE[traits.dtype])
     arrays = [palette(rng, shape) * times, palette(rng, shape) * times * residual, palette(rng, shape)[-1] * residual]
     if row["magnitude"] != "mixed":
         arrays[2] = arrays[2] * times[-1]
@@ -104,10 +114,22 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
     if row["residual"] in ALONE:  # w is the old error, whatever the arithmetic: 0 is a tie
         share = 0.0 if row["residual"] == "nothing" else 0.5
         arrays = [np.zeros(shape), np.zeros(shape), np.where(rng.random(shape[1]) < share, arrays[2], 0.0)]
+    if row["magnitude"] == "largest":
+        arrays = _with_largest(arrays, rng, residual=residual)
     if not traits.has_server_error:
         arrays[2] = np.zeros(shape[1])
     buffers_ND, errors_ND, error_D = (array.astype(traits.numpy_dtype) for array in arrays)
     return buffers_ND, errors_ND, error_D
+
+
+def _with_largest(arrays: list[Array], rng: np.random.Generator, *, residual: bool) -> list[Array]:
+    """One number near the largest float32 among the buffers, the workers' errors or the server's.
+
+    Its double overflows, and so does its square. No sum does that a correct step may form.
+    """
+    which = arrays[int(rng.integers(len(arrays) if residual else 1))]
+    which[tuple(rng.integers(length) for length in which.shape)] = LARGEST * rng.choice([-1.0, 1.0])
+    return arrays
 
 
 def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:

@@ -98,6 +98,9 @@ def factors(magnitude: str, rng: np.random.Generator, shape: tuple[int, ...], hu
 LARGEST = 0.53 * float(np.finfo(np.float32).max)
 """Two of these overflow float32 when they are added; in gradients of the magnitude "largest" there are two."""
 
+HUGE = {"float32": 1e30, "float64": 1e200}
+"""What the numbers of a collective's calls of the magnitude "huge" are multiplied by: squares overflow."""
+
 MAGNITUDES = ("1", "huge", "tiny", "subnormal", "mixed")
 
 
