@@ -22,7 +22,7 @@ def interval(hyper: ZeroOneHyper, t: int) -> int:
 
 
 def meets(hyper: ZeroOneHyper, t: int) -> bool:
-    """DeepSpeed's T_u after the freeze: where its own count, which is one more than t, is a multiple of the interval."""
+    """DeepSpeed's T_u after the freeze: its own count, which is one more than t, is a multiple of the interval."""
     return t <= hyper.freeze_step or (t + 1) % interval(hyper, t) == 0
 
 

@@ -174,12 +174,30 @@ def refreshes_are_an_interval_apart(engine: Setting) -> None:
 
 
 @finding(
+    "F3",
+    "zoadam.py:247 and 286-290",
+    differs="which steps are in T_u is a choice; the intervals are those of the paper",
+    note="The workers meet where DeepSpeed's own count is a multiple of the interval, not an interval after the last.",
+)
+def meetings_are_an_interval_apart(engine: Setting) -> None:
+    """After the freeze the steps of T_u are 1 apart, then 2, then 4."""
+    run = engine([[0.0]], var_freeze_step=1, local_step_scaler=4, local_step_clipper=4).begun()
+    seen = []
+    for t in range(1, 18):
+        run.step([1.0], [1.0])
+        seen += [] if run.state[0]["momentum_accumulator"].any() else [t]
+    published = ZeroOneHyper(freeze_step=1, local_doubling=4, local_limit=4)
+    expected = [t for t in range(1, 18) if published.meets(t)]
+    assert seen == expected, f"the workers meet in {seen}, not in {expected}"
+
+
+@finding(
     "F2",
     "zoadam.py:214-222 (if self.size > 1)",
     when="one worker",
     note=(
-        "In the warm-up a step outside of T_v drops its gradient and moves by the old momentum. With the default, "
-        "var_update_scaler 16, it is about every 16·2^k steps that one counts. With two workers it is right."
+        "In the warm-up a step outside of T_v drops its gradient and moves by the old momentum. With the defaults, "
+        "var_update_scaler 16 and var_freeze_step 100,000, some 200 of the first 100,000 gradients count."
     ),
 )
 def one_worker_updates_its_momentum_in_the_warm_up(engine: Setting) -> None:
@@ -350,7 +368,7 @@ def the_variance_stays_frozen_after_a_resume(engine: Setting) -> None:
     "L6",
     "zoadam.py:338-348 (the flag is set by the old interval), against 178-183 (the interval is 1 again)",
     when="resume",
-    note="Where the next step would not have been one of T_v. Then v is refreshed with gradients that are not averaged.",
+    note="Where the next step would not have been one of T_v: then v is refreshed with gradients of the worker alone.",
 )
 def variances_agree_after_a_resume_in_the_warm_up(engine: Setting) -> None:
     """Two steps after a checkpoint of the warm-up is loaded, v is the same on all workers."""
@@ -446,6 +464,7 @@ FINDINGS = (
     first_gradient_counts,
     the_variance_has_seen_var_freeze_step_gradients,
     refreshes_are_an_interval_apart,
+    meetings_are_an_interval_apart,
     one_worker_updates_its_momentum_in_the_warm_up,
     one_worker_updates_its_momentum_after_the_freeze,
     weight_decay_is_what_it_is_called,

@@ -133,7 +133,11 @@ class Run:
         arrays = {name: [t.detach().numpy().ravel().copy() for t in row] for name, row in rows.items()}
         # the wrapper's constructor has taken one step, on zeros
         more = {"step": step - (self.half is not None), "skipped": self.engine.skipped_steps}
-        return {**arrays, **more, "state": [plain(self.inner.state.get(p, {})) for p in self.masters]} | self.next_scales()
+        return {
+            **arrays,
+            **more,
+            "state": [plain(self.inner.state.get(p, {})) for p in self.masters],
+        } | self.next_scales()
 
     def next_scales(self) -> dict[str, Any]:
         """Of OnebitLamb at the freeze: the scale of each parameter, which its next step will compute and keep."""
