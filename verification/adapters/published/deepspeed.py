@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from verification.adapters.published.ranks import Ranks
-from verification.protocol import Array, Hyper, Scale, Snapshot
+from verification.protocol import Array, Scale, Snapshot
 
 PYTHON = "ONEBIT_DEEPSPEED_PYTHON"
 PRECISIONS = ("fp32", "fp16", "bf16")
@@ -172,7 +172,7 @@ class DeepSpeedOptimizer:
     precision: ClassVar[Precision] = "fp32"
     transport = "nccl"
 
-    def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
+    def start(self, params_D: Array, n_workers: int, hyper: Any) -> None:
         if hyper.variance_floor:
             raise NotImplementedError("DeepSpeed has no variance floor")
         if hyper.bias_correction:

@@ -233,11 +233,24 @@ def one_worker_updates_its_momentum_after_the_freeze(engine: Setting) -> None:
 def weight_decay_is_what_it_is_called(engine: Setting) -> None:
     """After the freeze a step without gradient and momentum shrinks x by lr times weight_decay."""
     run = engine([np.ones(32)], var_freeze_step=2, lr=2.0**-6, weight_decay=0.5).begun()
-    for gradient in [1.0, -0.5] + [0.0] * 12:  # the momentum is 0 at the freeze
-        x = run.params[0][0]
+    for gradient in [1.0, -0.5] + [0.0] * 11:  # the momentum is 0 at the freeze
         run.step(np.full(32, gradient), np.full(32, gradient))
+    x = run.params[0][0]
+    run.step(np.zeros(32), np.zeros(32))
     times = (x - run.params[0][0]) / (x * 2.0**-7)
     assert times < 1.1, f"the last of 12 steps decays by {times:.2f} times that"
+
+
+@finding("F3", "zoadam.py:240-244")
+def weight_decay_before_the_freeze_is_what_it_is_called(engine: Setting) -> None:
+    """In the warm-up a step without gradient and momentum shrinks x by lr times weight_decay."""
+    run = engine([np.ones(32)], var_freeze_step=99, lr=2.0**-6, weight_decay=0.5).begun()
+    for gradient in [1.0, -0.5] + [0.0] * 11:
+        run.step(np.full(32, gradient), np.full(32, gradient))
+    x = run.params[0][0]
+    run.step(np.zeros(32), np.zeros(32))
+    times = (x - run.params[0][0]) / (x * 2.0**-7)
+    assert np.isclose(times, 1.0, rtol=1e-3), f"the last of 12 steps decays by {times:.2f} times that"
 
 
 @finding(
@@ -245,8 +258,8 @@ def weight_decay_is_what_it_is_called(engine: Setting) -> None:
     "zoadam.py:260 (a division by the sum of learning rates)",
     when="lr 0",
     note=(
-        "DeepSpeed's WarmupDecayLR ends at 0 and stays there: two steps beyond its total_num_steps are enough. The "
-        "momentum of the first is infinite or NaN, and the second has 0 times that."
+        "DeepSpeed's WarmupDecayLR ends at 0, its default warmup_min_lr, and stays there. The momentum of the first "
+        "such step is infinite or NaN, and the second step moves by 0 times that."
     ),
 )
 def a_learning_rate_of_zero_moves_nothing(engine: Setting) -> None:
@@ -467,6 +480,7 @@ FINDINGS = (
     meetings_are_an_interval_apart,
     one_worker_updates_its_momentum_in_the_warm_up,
     one_worker_updates_its_momentum_after_the_freeze,
+    weight_decay_before_the_freeze_is_what_it_is_called,
     weight_decay_is_what_it_is_called,
     a_learning_rate_of_zero_moves_nothing,
     bias_correction_is_done,
