@@ -74,7 +74,8 @@ def a_meeting_moves_as_published(engine: Setting) -> None:
     when="in the last bits",
     note=(
         "(x + a) - a is not x in floating point, and a is another one on every worker. Nothing ever makes the "
-        "parameters equal again."
+        "parameters equal again. It grows slowly: in a plain loop in fp32 (torch.nn.Linear of 32 to 8, lr 1e-3) they "
+        "are 6e-8 apart at most after 100 steps, 2e-7 after 1,500."
     ),
 )
 def replicas_are_equal_after_a_meeting(engine: Setting) -> None:
@@ -161,16 +162,15 @@ def the_variance_has_seen_var_freeze_step_gradients(engine: Setting) -> None:
     note="v is refreshed where DeepSpeed's own count is a multiple of the interval, not an interval after the last.",
 )
 def refreshes_are_an_interval_apart(engine: Setting) -> None:
-    """The steps of T_v are 1 apart, then 2, then 4."""
-    run = engine([[0.0]], var_freeze_step=16, var_update_scaler=2).begun()
+    """With the default kappa of 16 the steps of T_v are 1 apart, then 2, then 4."""
+    run = engine([[0.0]], var_freeze_step=60).begun()
     seen, v = [], 0.0
-    for t in range(1, 17):
+    for t in range(1, 61):
         run.step([float(t)], [float(t)])
         seen += [t] if run.variance[0][0] != v else []
         v = run.variance[0][0]
-    published = ZeroOneHyper(freeze_step=16, variance_doubling=2)
-    expected = [t for t in range(1, 17) if published.refreshes(t)]
-    assert seen == expected, f"v is refreshed in {seen}, not in {expected}"
+    expected = [t for t in range(1, 61) if ZeroOneHyper(freeze_step=60).refreshes(t)]
+    assert seen == expected, f"the last refreshes are in {seen[-5:]}, not in {expected[-5:]}"
 
 
 @finding(

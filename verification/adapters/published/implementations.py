@@ -106,7 +106,9 @@ def _deepspeed_zero_one_adam() -> Implementation:
             "the step relation there, with meetings 1, 2 and 4 steps apart. Before the freeze it is another one, so "
             "`onebit verify` can't search it: a step that refreshes the variance is Adam's, with nothing compressed, "
             "and in the others the gradient is sent with one bit, not the momentum. The collective is the one that "
-            "is searched for OneBitAdam."
+            "is searched for OneBitAdam.\n\n"
+            "That replicas part in the last bits, and for good after a resume, was seen again with a plain training "
+            "loop of `torch.nn.Linear` in fp32 and fp16, without our adapter."
         ),
         again=_deepspeed_again("deepspeed-zero-one-adam"),
         classes={},
@@ -133,7 +135,10 @@ def _deepspeed_lamb() -> Implementation:
             "the freeze, or a layer no momentum, and in fp32 and bf16 where a gradient is not finite. In fp16 and "
             "bf16 only gradients are searched that are numbers of that precision. What these do are findings of their "
             "own. The scale of a layer, which its first compressed step computes, is computed by the same formula "
-            "where the freeze is reported; the next step must have the same."
+            "where the freeze is reported; the next step must have the same. The collective is the one that is "
+            "searched for OneBitAdam.\n\n"
+            "That replicas part after a resume in fp32, and not in fp16, was seen again with a plain training loop of "
+            "`torch.nn.Linear`, without our adapter."
         ),
         again=_deepspeed_again("deepspeed-one-bit-lamb"),
         classes=classes,

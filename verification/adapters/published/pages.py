@@ -141,8 +141,9 @@ def page(report: Row) -> str:
         "## Laws", "", *table([report], with_title=False), "",
         "What the letters mean is in the [overview](README.md). A dash: not checked. (n): nothing found in n cases, "
         "fewer than a verdict takes.", "",
-        "## The search", "", *search(report), "",
     ]  # fmt: skip
+    if searched := search(report):
+        lines += ["## The search", "", *searched, ""]
     if report["unexplained"]:
         lines += ["Not explained by a finding yet:", "", *(f"- {line}" for line in report["unexplained"]), ""]
     if found:
