@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from verification.adapters.published.ranks import Ranks
-from verification.protocol import Array, Hyper, Scale, Snapshot
+from verification.protocol import Array, Scale, Snapshot
 
 PYTHON = "ONEBIT_DEEPSPEED_PYTHON"
 PRECISIONS = ("fp32", "fp16", "bf16")
@@ -62,7 +62,8 @@ class Engine:
 
     Attributes:
         params, momentum, variance, worker_error, server_error: of worker 0 after the last step, one array a tensor that
-            OnebitAdam sees: each parameter in fp32, one flat tensor in fp16 and bf16.
+            the optimizer sees: each parameter in fp32, one flat tensor in fp16 and bf16. OnebitLamb sees each parameter
+            in every precision, and has one flat worker and server error.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Engine:
         *,
         n_workers: int = 2,
         config: dict[str, Any] | None = None,
+        optimizer: str = "OneBitAdam",
         **params: Any,
     ) -> None:
         self.ranks, self.run = ranks(n_workers), next(_RUNS)
@@ -80,6 +82,7 @@ class Engine:
         self.settings = {
             "precision": precision,
             "transport": transport,
+            "optimizer": optimizer,
             "config": config or {},
             "params": {"lr": 1.0, "betas": (0.5, 0.5), "eps": 1.0, **params},
         }
@@ -93,16 +96,27 @@ class Engine:
             rows.append((self.run, [None if part is None else np.asarray(part, np.float32) for part in parts]))
         self.ranks.call("step", *rows)
 
+    def begun(self) -> Engine:
+        """The same after the step that makes buffers, on zeros; in half precision the wrapper has taken it already."""
+        if self.settings["precision"] == "fp32":
+            zeros = [np.zeros_like(array) for array in self.arrays]
+            self.step(*[zeros if len(zeros) > 1 else zeros[0]] * len(self.ranks.processes))
+        return self
+
     def mask(self, mask: Any) -> None:
         """Set ``exp_avg_mask``, as a training script does."""
-        self.ranks.call("mask", (self.run, np.asarray(mask, np.float32)))
+        self.option("exp_avg_mask", np.asarray(mask, np.float32))
+
+    def option(self, name: str, value: Any) -> None:
+        """Set an entry of the parameter group, as a training script or a scheduler does."""
+        self.ranks.call("option", (self.run, name, value))
 
     def seen(self) -> list[dict[str, Any]]:
         """What each worker has."""
         return self.ranks.call("snapshot", (self.run,))
 
     def __getattr__(self, name: str) -> Any:
-        if name not in {"params", "momentum", "variance", "worker_error", "server_error", "skipped"}:
+        if name not in {"params", "momentum", "variance", "worker_error", "server_error", "skipped", "state"}:
             raise AttributeError(name)
         return self.seen()[0][name]
 
@@ -158,20 +172,26 @@ class DeepSpeedOptimizer:
     precision: ClassVar[Precision] = "fp32"
     transport = "nccl"
 
-    def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
+    def start(self, params_D: Array, n_workers: int, hyper: Any) -> None:
         if hyper.variance_floor:
             raise NotImplementedError("DeepSpeed has no variance floor")
         if hyper.bias_correction:
             raise NotImplementedError("DeepSpeed takes bias_correction and does nothing with it")
         self.hyper, self.dim, self.steps = hyper, params_D.size, 0
-        given = asdict(hyper)
-        self.engine = Engine(
-            self.precision, self.transport, [params_D], n_workers=n_workers,
-            betas=(hyper.beta1, hyper.beta2), freeze_step=hyper.freeze_step + 1,
-            **{name: given[name] for name in ("lr", "eps", "weight_decay")},
+        self.engine = self.made(params_D, n_workers).begun()
+
+    def made(self, params_D: Array, n_workers: int, **params: Any) -> Engine:
+        """The engines, with what all 1-bit optimizers take and ``params``."""
+        given = asdict(self.hyper)
+        return Engine(
+            self.precision, self.transport, self.parts(params_D), n_workers=n_workers,
+            betas=(given["beta1"], given["beta2"]), freeze_step=given["freeze_step"] + 1,
+            **{name: given[name] for name in ("lr", "eps", "weight_decay")}, **params,
         )  # fmt: skip
-        if self.precision == "fp32":
-            self.engine.step(*np.zeros((n_workers, self.dim), np.float32))
+
+    def parts(self, array_D: Array) -> list[Array]:
+        """One array a parameter tensor."""
+        return [array_D]
 
     def step(self, grads_ND: Array) -> None:
         finite = bool(np.isfinite(grads_ND).all())
@@ -183,21 +203,32 @@ class DeepSpeedOptimizer:
             mean_D = grads_ND.mean(axis=0, dtype=np.float32)
         if not (fits(grads_ND, self.precision) and fits(mean_D, self.precision)):
             raise NotImplementedError(f"the gradients and their mean must be numbers of {self.precision}")
-        self.engine.step(*grads_ND)
+        parts_N = [self.parts(grad_D) for grad_D in grads_ND]
+        self.engine.step(*(parts if len(parts) > 1 else parts[0] for parts in parts_N))
         self.steps += finite
-        if finite and self.steps == self.hyper.freeze_step and not self.engine.variance[0].all():
+        if finite and self.steps == self.hyper.freeze_step:
+            self.leave_out()
+
+    def leave_out(self) -> None:
+        """Refuse what the freeze finds, where that is a finding of its own."""
+        if not all(v_D.all() for v_D in self.engine.variance):
             raise NotImplementedError("coordinates without variance: a finding of its own")
 
     def snapshot(self) -> Snapshot:
-        seen = self.engine.seen()
-        rows = {name: np.stack([row[name][0] for row in seen]) for name in ("params", "worker_error")}
-        chunks = [row["server_error"][0] for row in seen]
-        server_error_D = np.concatenate(chunks)[: self.dim] if chunks[0].size else np.zeros(self.dim, np.float32)
-        first = seen[0]
-        return Snapshot(
-            rows["params"], first["momentum"][0], first["variance"][0], rows["worker_error"], server_error_D,
-            first["step"] - (self.precision == "fp32"),
-        )  # fmt: skip
+        return Snapshot(**self.common(self.engine.seen()))
+
+    def common(self, seen: list[dict[str, Any]]) -> dict[str, Any]:
+        """What all 1-bit optimizers have, from what each worker has."""
+        rows = {name: np.stack([np.concatenate(row[name]) for row in seen]) for name in ("params", "worker_error")}
+        chunks, first = [row["server_error"][0] for row in seen], seen[0]
+        return {
+            "params_ND": rows["params"],
+            "momentum_D": np.concatenate(first["momentum"]),
+            "variance_D": np.concatenate(first["variance"]),
+            "worker_errors_ND": rows["worker_error"],
+            "server_error_D": np.concatenate(chunks)[: self.dim] if chunks[0].size else np.zeros(self.dim, np.float32),
+            "step": first["step"] - (self.precision == "fp32"),
+        }
 
 
 class DeepSpeedOptimizerFp16(DeepSpeedOptimizer):

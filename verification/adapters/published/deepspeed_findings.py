@@ -21,8 +21,8 @@ from verification.adapters.published.deepspeed import (
     Engine,
 )
 from verification.adapters.published.findings import finding
-from verification.protocol import Hyper, Traits
-from verification.relation.step import StepRelation
+from verification.protocol import CommonHyper, Hyper, Traits
+from verification.relation import relation_of
 
 Setting = partial[Engine]
 
@@ -297,33 +297,41 @@ def the_whole_model_is_one_buffer(engine: Setting) -> None:
 
 
 @cache
-def sixty_steps(precision: str, transport: str) -> tuple[set[str], dict[str, str]]:
-    """Clauses of the relation that sixty steps were judged by, and what the first broken one of each says.
+def sixty_steps(
+    driven: type[DeepSpeedOptimizer], hyper: CommonHyper, precision: str, transport: str, first: int = 1
+) -> tuple[set[str], dict[str, str]]:
+    """Clauses of the relation that the steps from ``first`` on were judged by, and what each broken one says first.
 
     Four workers, 96 numbers, 10 steps of warm-up. Gradients are multiples of 1/8 up to 2: with their mean, numbers of
     every precision, so that all are held to the tolerances of float32.
     """
-    code = type("Driven", (DeepSpeedOptimizer,), {"precision": precision, "transport": transport})
-    hyper, random = Hyper(freeze_step=10, weight_decay=0.125), np.random.default_rng(0)
+    code = type("Driven", (driven,), {"precision": precision, "transport": transport})
+    random, traits = np.random.default_rng(0), Traits.of(code)
     run, judged, broken = code(), set(), {}
     run.start(random.standard_normal(96).astype(np.float32), 4, hyper)
     before = run.snapshot()
-    for _ in range(60):
+    for t in range(1, 61):
         grads_ND = (random.integers(-16, 17, (4, 96)) / 8).astype(np.float32)
         run.step(grads_ND)
         after = run.snapshot()
-        for found in StepRelation(before, grads_ND, after, hyper, Traits.of(code)).findings(judged):
-            broken.setdefault(found.clause, found.message)
+        if t >= first:
+            for found in relation_of(traits)(before, grads_ND, after, hyper, traits).findings(judged):
+                broken.setdefault(found.clause, found.message)
         before = after
     return judged, broken
 
 
-def clauses_hold(engine: Setting, *clauses: str) -> None:
-    """Sixty steps were judged by these clauses, and none was broken."""
-    judged, broken = sixty_steps(*engine.args)
+def hold(clauses: tuple[str, ...], judged: set[str], broken: dict[str, str]) -> None:
+    """The steps were judged by these clauses, and none was broken."""
     assert set(clauses) <= judged, f"not judged: {', '.join(set(clauses) - judged)}"
     for clause in clauses:
         assert clause not in broken, broken[clause]
+
+
+def clauses_hold(engine: Setting, *clauses: str) -> None:
+    """Sixty steps were judged by these clauses, and none was broken."""
+    hyper = Hyper(freeze_step=10, weight_decay=0.125)
+    hold(clauses, *sixty_steps(DeepSpeedOptimizer, hyper, *engine.args))
 
 
 @finding("L1", "nccl.py:69-71 and 112-118; compressed.py:73-76 and 97-106")
@@ -395,6 +403,6 @@ FINDINGS = (
 )
 
 
-def settings() -> dict[str, Any]:
-    """Every precision over every transport."""
-    return {f"{p}, {t}": partial(Engine, p, t) for p in PRECISIONS for t in TRANSPORTS}
+def settings(**params: Any) -> dict[str, Any]:
+    """Every precision over every transport; ``params`` are of every engine."""
+    return {f"{p}, {t}": partial(Engine, p, t, **params) for p in PRECISIONS for t in TRANSPORTS}

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from verification.adapters.published import deepspeed_findings, epfml, grace
+from verification.adapters.published import (
+    deepspeed_findings,
+    deepspeed_lamb_findings,
+    deepspeed_zero_one_findings,
+    epfml,
+    grace,
+)
 from verification.adapters.published.deepspeed import PRECISIONS, PYTHON, TRANSPORTS
 from verification.adapters.published.findings import Finding
 from verification.adapters.published.sources import BYTEPS, DIST_EF_SGDM, ERROR_FEEDBACK_SGD, FOLDER, GRACE, POWERSGD
@@ -42,13 +48,16 @@ class Implementation:
         return f"{self.package}-{self.version}"
 
 
+_EACH_PRECISION = {"": "fp32, nccl", "Fp16": "fp16, nccl", "Bf16": "bf16, nccl", "Compressed": "fp32, compressed"}
+"""How an adapter's name ends, and the setting that it is of."""
+
+
 def _deepspeed() -> Implementation:
     settings = {transport: tuple(f"{p}, {transport}" for p in PRECISIONS) for transport in TRANSPORTS}
     classes = {f"{HERE}/deepspeed.py:DeepSpeedCollective": settings["nccl"]}
     classes[f"{HERE}/deepspeed.py:DeepSpeedCompressedCollective"] = settings["compressed"]
-    for name, precision in (("", "fp32"), ("Fp16", "fp16"), ("Bf16", "bf16")):
-        classes[f"{HERE}/deepspeed.py:DeepSpeedOptimizer{name}"] = (f"{precision}, nccl",)
-    classes[f"{HERE}/deepspeed.py:DeepSpeedOptimizerCompressed"] = ("fp32, compressed",)
+    for name, setting in _EACH_PRECISION.items():
+        classes[f"{HERE}/deepspeed.py:DeepSpeedOptimizer{name}"] = (setting,)
     return Implementation(
         package="deepspeed",
         version="0.19.6",
@@ -68,13 +77,73 @@ def _deepspeed() -> Implementation:
             "precision.\n\nThe findings of first step and resume were seen again with a plain training loop of "
             "`torch.nn.Linear`, without our adapter."
         ),
-        again=(
-            f"python3 -m venv ds && ds/bin/pip install torch && DS_BUILD_OPS=0 ds/bin/pip install deepspeed==0.19.6\n"
-            f"{PYTHON}=ds/bin/python python -m verification.adapters.published.conformance deepspeed"
-        ),
+        again=_deepspeed_again("deepspeed"),
         classes=classes,
         settings=deepspeed_findings.settings,
         findings=deepspeed_findings.FINDINGS,
+    )
+
+
+def _deepspeed_again(package: str) -> str:
+    return (
+        "python3 -m venv ds && ds/bin/pip install torch && DS_BUILD_OPS=0 ds/bin/pip install deepspeed==0.19.6\n"
+        f"{PYTHON}=ds/bin/python python -m verification.adapters.published.conformance {package}"
+    )
+
+
+def _deepspeed_zero_one_adam() -> Implementation:
+    return Implementation(
+        package="deepspeed-zero-one-adam",
+        version="0.19.6",
+        title="DeepSpeed 0.19.6, `ZeroOneAdam`",
+        about=(
+            "0/1 Adam of the last release that had it, driven as its [OneBitAdam](deepspeed-0.19.6.md) is: two and "
+            "four gloo processes (one for two of the findings), DeepSpeed's own engine, the same stand-ins for a GPU. "
+            "Its authors verified convergence in fp16 only, and the engine says so. In fp16 and bf16 it is wrapped in "
+            "`FP16_Optimizer`.\n\n"
+            "After the freeze of the variance it is the published algorithm: each worker walks alone, and sends what "
+            "it accumulated with one bit and error feedback on both sides. Fifty steps of four workers are judged by "
+            "the step relation there, with meetings 1, 2 and 4 steps apart. Before the freeze it is another one, so "
+            "`onebit verify` can't search it: a step that refreshes the variance is Adam's, with nothing compressed, "
+            "and in the others the gradient is sent with one bit, not the momentum. The collective is the one that "
+            "is searched for OneBitAdam.\n\n"
+            "That replicas part in the last bits, and for good after a resume, was seen again with a plain training "
+            "loop of `torch.nn.Linear` in fp32 and fp16, without our adapter."
+        ),
+        again=_deepspeed_again("deepspeed-zero-one-adam"),
+        classes={},
+        settings=deepspeed_zero_one_findings.settings,
+        findings=deepspeed_zero_one_findings.FINDINGS,
+    )
+
+
+def _deepspeed_lamb() -> Implementation:
+    classes = {f"{HERE}/deepspeed_lamb.py:DeepSpeedLamb{name}": (setting,) for name, setting in _EACH_PRECISION.items()}
+    return Implementation(
+        package="deepspeed-one-bit-lamb",
+        version="0.19.6",
+        title="DeepSpeed 0.19.6, `OneBitLamb`",
+        about=(
+            "1-bit LAMB of the last release that had it, driven as its [OneBitAdam](deepspeed-0.19.6.md) is: two and "
+            "four gloo processes, DeepSpeed's own engine, the same stand-ins for a GPU. Its authors verified "
+            "convergence in fp16 only, and the engine says so. In fp16 and bf16 it is wrapped in "
+            "`FP16_UnfusedOptimizer`, which keeps a float32 copy of each parameter: a layer is a layer in every "
+            "precision, and the momenta of all are one buffer. In fp16 the engine insists on a dynamic loss scale; it "
+            "is set to 1 here.\n\n"
+            "The search gives it sizes that it need not pad, no bias correction, no variance floor, no weight decay, "
+            "no clipping and, in fp32, a first step on zeros. A case is left out where a coordinate has no variance at "
+            "the freeze, or a layer no momentum, and in fp32 and bf16 where a gradient is not finite. In fp16 and "
+            "bf16 only gradients are searched that are numbers of that precision. What these do are findings of their "
+            "own. The scale of a layer, which its first compressed step computes, is computed by the same formula "
+            "where the freeze is reported; the next step must have the same. The collective is the one that is "
+            "searched for OneBitAdam.\n\n"
+            "That replicas part after a resume in fp32, and not in fp16, was seen again with a plain training loop of "
+            "`torch.nn.Linear`, without our adapter."
+        ),
+        again=_deepspeed_again("deepspeed-one-bit-lamb"),
+        classes=classes,
+        settings=deepspeed_lamb_findings.settings,
+        findings=deepspeed_lamb_findings.FINDINGS,
     )
 
 
@@ -86,6 +155,8 @@ def _again(package: str, *how: str) -> str:
 
 IMPLEMENTATIONS = (
     _deepspeed(),
+    _deepspeed_zero_one_adam(),
+    _deepspeed_lamb(),
     Implementation(
         package="grace",
         version=GRACE.commit[:7],

@@ -9,8 +9,10 @@ LAWS = {
     "L1": "conservation", "L3": "Adam in the warm-up", "L4": "frozen variance", "L5": "one bit", "L6": "replicas",
     "L7": "equivariance", "L9": "exact resume, determinism", "C1": "scale", "C2": "sign", "C3": "unit of compression",
     "C5": "bias correction", "C6": "zero-variance coordinates", "C8": "NaN", "C9": "clipping",
+    "F1": "0/1 Adam: variance in T_v", "F2": "0/1 Adam: between two meetings", "F3": "0/1 Adam: at a meeting",
+    "F4": "1-bit LAMB: trust ratio", "F5": "1-bit LAMB: scale of a layer", "F6": "1-bit LAMB: r",
 }  # fmt: skip
-"""Columns of the table, with what they mean (docs/algorithm.md)."""
+"""Columns of the tables, with what they mean (docs/algorithm.md, docs/family.md)."""
 
 PREMISE = "worker_one_bit"
 """A clause that only says that a message can be read at all: where a finding explains it, that finding's law counts."""
@@ -72,15 +74,22 @@ def settings_of(report: Row) -> list[str]:
     return list(dict.fromkeys(name for row in report["properties"] for name in row["settings"]))
 
 
-def table(reports: Iterable[Row], *, with_title: bool) -> list[str]:
-    """Settings × laws."""
-    lines = ["| | " + " | ".join(LAWS) + " |", "|---" * (len(LAWS) + 1) + "|"]
+def of_family(report: Row) -> bool:
+    """Whether an implementation is judged by laws of 0/1 Adam or 1-bit LAMB, too."""
+    return any(law.startswith("F") for row in report["properties"] for law in laws_of(row))
+
+
+def table(reports: list[Row], *, with_title: bool) -> list[str]:
+    """Settings × laws; those of the family only where some implementation of these is judged by them."""
+    own = any(map(of_family, reports))
+    laws = [law for law in LAWS if own or not law.startswith("F")]
+    lines = ["| | " + " | ".join(laws) + " |", "|---" * (len(laws) + 1) + "|"]
     for report in reports:
         for name in settings_of(report):
-            cells = [verdict(report["properties"], law, name) for law in LAWS]
+            cells = [verdict(report["properties"], law, name) for law in laws]
             words = [
                 f"**{cell}** {conditions(report['properties'], law, name)}".rstrip() if cell == "fails" else cell
-                for law, cell in zip(LAWS, cells, strict=True)
+                for law, cell in zip(laws, cells, strict=True)
             ]
             first = f"[{report['package']}]({report['package']}-{report['version']}.md): {name}" if with_title else name
             lines.append("| " + " | ".join([first, *words]) + " |")
@@ -132,8 +141,9 @@ def page(report: Row) -> str:
         "## Laws", "", *table([report], with_title=False), "",
         "What the letters mean is in the [overview](README.md). A dash: not checked. (n): nothing found in n cases, "
         "fewer than a verdict takes.", "",
-        "## The search", "", *search(report), "",
     ]  # fmt: skip
+    if searched := search(report):
+        lines += ["## The search", "", *searched, ""]
     if report["unexplained"]:
         lines += ["Not explained by a finding yet:", "", *(f"- {line}" for line in report["unexplained"]), ""]
     if found:
@@ -155,7 +165,9 @@ def overview(reports: list[Row]) -> str:
         "page with the smallest input, the line of the source, and the settings. **Differs** is a choice, with its "
         "reason. A dash: not checked, or the question does not arise; (n): nothing was found in n cases, which are "
         "fewer than a verdict takes.", "",
-        *table(reports, with_title=True), "",
+        *table([report for report in reports if not of_family(report)], with_title=True), "",
+        "Of 0/1 Adam and 1-bit LAMB, with the laws of [docs/family.md](../family.md):", "",
+        *table([report for report in reports if of_family(report)], with_title=True), "",
         "| law | |", "|---|---|", *(f"| {law} | {name} |" for law, name in LAWS.items()), "",
         "Written by `python -m verification.adapters.published.conformance`; each page says what it needs.", "",
     ]  # fmt: skip

@@ -68,7 +68,9 @@ class Model(torch.nn.Module):
 
 
 class Run:
-    """One engine: ``settings`` has precision, transport, params (of OneBitAdam) and config (more of the engine's)."""
+    """One engine: ``settings`` has precision, transport, optimizer (its type in DeepSpeed's configuration), params (of
+    the optimizer) and config (more of the engine's).
+    """
 
     def __init__(self, arrays: list[Any], settings: dict[str, Any]) -> None:
         deepspeed: Any = import_module("deepspeed")
@@ -78,31 +80,35 @@ class Run:
             "steps_per_print": 10**9,
             "gradient_clipping": 0.0,  # its default is 1.0
             "optimizer": {
-                "type": "OneBitAdam",
+                "type": settings["optimizer"],
                 "params": {**settings["params"], "comm_backend_name": settings["transport"]},
             },
             **({precision: {"enabled": True}} if precision in HALF else {}),
             **settings.get("config", {}),
         }
-        if precision == "fp16":
+        static = settings["optimizer"] != "OneBitLamb"  # which insists on a dynamic scale
+        if precision == "fp16" and static:
             config["fp16"] = {"enabled": True, "loss_scale": 1.0}  # static, so that gradients stay what they are
         self.model = Model(arrays)
         self.half = HALF.get(precision)
         self.engine, self.optimizer, _, _ = deepspeed.initialize(
             model=self.model, model_parameters=list(self.model.parameters()), config=config
         )
+        if precision == "fp16" and not static:
+            self.optimizer.loss_scale = 1.0  # it is doubled after 1,000 good steps, and never below 1
         if self.half is not None:  # masters as exact as the parameters that were given, not their half-precision copies
-            flat = np.concatenate([array.ravel() for array in arrays])
-            self.optimizer.fp32_groups_flat[0].data.copy_(torch.from_numpy(flat))
+            flat = torch.from_numpy(np.concatenate([array.ravel() for array in arrays]))
+            for p, part in zip(self.masters, flat.split([p.numel() for p in self.masters]), strict=True):
+                p.data.copy_(part.view_as(p))
 
     @property
     def inner(self) -> Any:
-        """OnebitAdam itself."""
+        """The 1-bit optimizer itself."""
         return self.optimizer if self.half is None else self.optimizer.optimizer
 
     @property
     def masters(self) -> list[torch.Tensor]:
-        """What OnebitAdam updates: the parameters, or the flat float32 copy of each group."""
+        """What it updates: the parameters, their float32 copies (OnebitLamb), or the flat copy of each group."""
         return list(self.inner.param_groups[0]["params"])
 
     def step(self, gradients: list[Any]) -> None:
@@ -121,9 +127,34 @@ class Run:
             rows["worker_error"].append(state.get("worker_error", zeros)[: p.numel()])
             rows["server_error"].append(state.get("server_error", torch.zeros(0)))
             step = int(state.get("step", 0))
+        if fused := getattr(self.inner, "worker_errors", None):  # OnebitLamb has one buffer for all parameters
+            rows["worker_error"] = [fused[0][: sum(p.numel() for p in self.masters)]]
+            rows["server_error"] = [self.inner.server_errors[0]]
         arrays = {name: [t.detach().numpy().ravel().copy() for t in row] for name, row in rows.items()}
         # the wrapper's constructor has taken one step, on zeros
-        return {**arrays, "step": step - (self.half is not None), "skipped": self.engine.skipped_steps}
+        more = {"step": step - (self.half is not None), "skipped": self.engine.skipped_steps}
+        return {
+            **arrays,
+            **more,
+            "state": [plain(self.inner.state.get(p, {})) for p in self.masters],
+        } | self.next_scales()
+
+    def next_scales(self) -> dict[str, Any]:
+        """Of OnebitLamb at the freeze: the scale of each parameter, which its next step will compute and keep."""
+        states = [self.inner.state.get(p, {}) for p in self.masters]
+        if not getattr(self.inner, "lamb_freeze_key", False) or "scaling_coeff" in states[0]:
+            return {}
+        sizes = [(torch.linalg.vector_norm(one["exp_avg"]) / np.sqrt(one["exp_avg"].numel())).item() for one in states]
+        mean = sum(sizes) / len(sizes)
+        return {"next_scales": [mean / size if size else 1.0 for size in sizes]}
+
+
+def plain(state: dict[str, Any]) -> dict[str, Any]:
+    """What an optimizer remembers of one parameter, as NumPy arrays and numbers."""
+    return {
+        name: one.detach().numpy().ravel().copy() if isinstance(one, torch.Tensor) else one
+        for name, one in state.items()
+    }
 
 
 class Rank:
@@ -181,9 +212,10 @@ class Rank:
     def snapshot(self, run: int) -> dict[str, Any]:
         return self.runs[run].snapshot()
 
-    def mask(self, run: int, mask: Any) -> None:
-        """The user's ``exp_avg_mask``."""
-        self.runs[run].inner.param_groups[0]["exp_avg_mask"] = torch.from_numpy(mask)
+    def option(self, run: int, name: str, value: Any) -> None:
+        """What the user sets in the parameter group: ``exp_avg_mask``, ``lr``."""
+        group = self.runs[run].inner.param_groups[0]
+        group[name] = torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
     def save(self, run: int, folder: str) -> None:
         """``engine.save_checkpoint``: rank 0 writes."""
