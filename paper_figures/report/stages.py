@@ -19,7 +19,7 @@ from theory.registry import all_theorems
 from theory.theorem import by_id
 from theory.verdict import judge
 from verification.loading import load_class
-from verification.mutants.score import Score, campaign
+from verification.mutants.score import Score, campaign, wilson
 from verification.report import as_dict, coverage_of
 from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
@@ -29,7 +29,7 @@ SAMPLED = 60
 """Mutants that are sampled, of triggers that the search was not made with."""
 
 MOST_ALIVE = 0.02
-"""The share of them that may live."""
+"""The share of them that may live; more is said to be false where the 95 % interval of the sample rules it out."""
 
 IMPLEMENTATIONS = {
     "reference": "reference.py:ReferenceOptimizer",
@@ -145,7 +145,7 @@ def found_false(evidence: dict[str, Evidence]) -> list[str]:
             ]
     sampled = [row for row in evidence["mutants"].result["mutants"] if row["differs"]]
     alive = [row for row in sampled if not row["killed_by"]]
-    if len(alive) > MOST_ALIVE * len(sampled):
+    if wilson(len(sampled) - len(alive), len(sampled))[1] < 1 - MOST_ALIVE:
         one = alive[0]
         lines.append(f"{len(alive)} of {len(sampled)} mutants live, such as {one['mutant']}: {one['bug']}")
     return lines

@@ -83,7 +83,7 @@ def check(index):
         "setting": "digits MLP", "value": 1.02 + index, "unit": "times Adam's final loss", "test": "paired t",
         "low": 0.9 if statistical else None, "high": 1.1 if statistical else None, "n_seeds": 5, "bound": 1.2,
         "p_value": 0.001 if statistical else None, "adjusted_p": 0.02 if statistical else None,
-        "exact": None if statistical else True, "required": True, "holds": True, "outcome": "holds",
+        "exact": None if statistical else True, "required": True, "role": "required", "holds": True, "outcome": "holds",
         "measurably_worse": False,
     }  # fmt: skip
 

@@ -137,8 +137,9 @@ def test_a_cause_begins_with_what_its_program_shows_and_tells_the_rest(capsys):
     _print_causes(Console(soft_wrap=True), failed, causes)
     assert capsys.readouterr().out.splitlines() == [
         "", "cause 1 of 3: a.expected, as expected",
-        "", "cause 2 of 3: a.frozen, a.scale, a.raises", "# v changed", "assert False", "# a.scale, L: s is 0",
-        "# a.raises, L: v is inf", "", "cause 3 of 3: a.one_bit", "# two sizes", "assert False",
+        "", "cause 2 of 3: a.frozen, a.scale, a.raises", "# v changed", "assert False",
+        "# the smallest case of a.scale (L): s is 0",
+        "# the smallest case of a.raises (L): v is inf", "", "cause 3 of 3: a.one_bit", "# two sizes", "assert False",
     ]  # fmt: skip
 
 

@@ -50,11 +50,13 @@ def test_dyadic_rounds_are_exact_in_every_arithmetic(n, seed):
 
 @pytest.mark.parametrize("name", [0, 1, 2])
 @pytest.mark.parametrize("traits", [L1, L2], ids=["l1", "l2"])
-def test_one_ulp_breaks_the_exact_relation(traits, name):
+def test_an_ulp_breaks_the_exact_relation(traits, name):
+    """An l2 scale may be an ulp off, and a worker's error with it: there it takes two."""
     inputs = exact_round(traits, 1, 64, 3).calls[0]
     result = reference.compressed_allreduce(*inputs, scale=traits.scale)
     outputs = [result.output_D.copy(), result.worker_errors_ND.copy(), result.server_error_D.copy()]
-    outputs[name][..., 5] = np.nextafter(outputs[name][..., 5], np.float32(100))
+    for _ in range(2 if traits is L2 else 1):
+        outputs[name][..., 5] = np.nextafter(outputs[name][..., 5], np.float32(100))
     assert collective_round(traits, inputs, tuple(outputs), exact=True).findings()
 
 
