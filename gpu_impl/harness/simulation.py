@@ -61,7 +61,6 @@ class Simulation:
         self.workers: list[WorkerState] = []  # exist after the freeze, as the servers
         self.servers: list[ServerState] = []
         self.exchanges: list[Exchange] = []  # worker j's; row j of ``shared`` is its reply
-        self.messages = self.shared[None]  # of all workers (N, n_chunks, bytes), after the freeze
         self.steps = self.skipped_steps = 0
         self.variance_before_freeze: Tensor | None = None
 
@@ -126,12 +125,11 @@ class Simulation:
             return torch.zeros(n, dtype=dtype, device=device)
 
         self.workers = [WorkerState(self.momentum.clone(), zeros(layout.n_scales), zeros(1, I64)) for _ in range(n)]
-        self.messages = torch.stack([layout.message(device) for _ in range(n)])
         for j in range(n):
             w = self.backend.server_start(self.variance[layout.part(j)])
             self.servers.append(ServerState(w, zeros(layout.n_blocks), j))
-            message, received, reply = self.messages[j], layout.message(device), self.shared[j]
-            self.exchanges.append(Exchange(layout, self.live, message, received, reply, self.shared))
+            message, received = layout.message(device), layout.message(device)
+            self.exchanges.append(Exchange(layout, self.live, message, received, self.shared[j], self.shared))
 
     def _compressed(self, grads: Sequence[Tensor], scalars: StepScalars) -> None:
         hyper, first = self.hyper, self.steps == self.hyper.freeze_step
@@ -139,8 +137,9 @@ class Simulation:
         options = {"beta1": hyper.beta1, "scale": hyper.scale, "first": first, "preconditioner": before}
         for grad, worker, exchange in zip(grads, self.workers, self.exchanges, strict=True):
             self.backend.compress(grad, worker, exchange, scalars, **options)
+        messages = torch.stack([exchange.message for exchange in self.exchanges])
         for j, exchange in enumerate(self.exchanges):
-            exchange.received.copy_(self.messages[:, j])  # all-to-all
+            exchange.received.copy_(messages[:, j])  # all-to-all
         for server, exchange in zip(self.servers, self.exchanges, strict=True):
             self.backend.server(server, exchange, scalars, scale=hyper.scale)  # into ``shared``: all-gather
         after = self.variance if before is None else self.moves

@@ -20,9 +20,7 @@ def report(
     scale: Annotated[
         str, typer.Option(metavar="quick|full", help="Of the figures. quick: minutes on two cores; full: more seeds.")
     ] = "quick",
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; default: one a core. Checks have one more.")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
 ) -> None:
     """Prove, check, run mutants, run experiments, draw, decide the claims, and put it all on one page.
 
@@ -53,13 +51,9 @@ def report(
         figures, wanted = with_results(all_figures(Scale(scale)).values(), Scale(scale))
         for line in wanted:
             console.print(f"left out {line}", highlight=False, soft_wrap=True)
-        kept = store.folder / "evidence"
-        with stages.checks_beside(kept) as checks:
-            with Progress(*columns, console=Console(stderr=True)) as progress:
-                evidence = stages.gather(kept, progress, jobs=jobs or -1)
-            files = render(figures, out / "figures", scale=Scale(scale), store=store, n_jobs=jobs)
-            with Progress(*columns, console=Console(stderr=True)) as progress:
-                evidence |= checks(progress)
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            evidence = stages.gather(store.folder / "evidence", progress, jobs=jobs or -1)
+        files = render(figures, out / "figures", scale=Scale(scale), store=store, n_jobs=jobs)
         measurements, conformance = committed.measurements(), committed.conformance()
         tables = {figure.name: figure_table(figure, Scale(scale), store) for figure in figures}
         found = {name: item.result for name, item in evidence.items()}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from joblib import cpu_count
 from rich.progress import Progress
 
 import verification
@@ -46,12 +46,12 @@ CHECKING_LIBRARIES = ("numpy",)
 
 
 def gather(folder: Path, progress: Progress, *, jobs: int) -> dict[str, Evidence]:
-    """Proofs and mutants, each from ``folder`` if it is kept there, else computed behind a bar of ``progress``.
+    """All stages, each from ``folder`` if it is kept there, else computed behind a bar of ``progress``.
 
     Args:
         folder: where evidence is kept between calls; what was finished before an interruption is there.
         progress: draws the bars.
-        jobs: processes for the mutants; -1 is one a core.
+        jobs: processes for the checks and the mutants; -1 is one a core.
     """
     evidence: dict[str, Evidence] = {}
 
@@ -59,30 +59,25 @@ def gather(folder: Path, progress: Progress, *, jobs: int) -> dict[str, Evidence
         evidence[name] = obtain(name, command, packages=packages, libraries=libraries, folder=folder, find=find)
 
     stage("proofs", "onebit prove", ["theory"], ["sympy", "numpy", "scipy", "PEPit"], lambda: prove(progress))
+    checks = check_all(folder, cpu_count() if jobs == -1 else jobs)
+    for item in progress.track(checks, total=len(IMPLEMENTATIONS), description="checks of our implementations"):
+        evidence[item.name] = item
+    evidence = {name: evidence[name] for name in ("proofs", *(f"verify-{name}" for name in IMPLEMENTATIONS))}
     stage("mutants", "onebit mutants", CHECKING, CHECKING_LIBRARIES, lambda: run_mutants(progress, jobs))
     return evidence
 
 
-@contextmanager
-def checks_beside(folder: Path) -> Iterator[Callable[[Progress], dict[str, Evidence]]]:
-    """The checks of all our implementations, the long ones first, in a process beside the block.
+def check_all(folder: Path, jobs: int) -> Iterator[Evidence]:
+    """The checks of all our implementations, side by side in ``jobs`` processes, the long ones first.
 
-    They wait for workers more than they compute, so a core is left for what the block does. The block is given a
-    function that waits for the rest behind a bar, and returns all. What has finished is kept, whatever ends the block.
-    The process is spawned by Python itself: our optimizer's adapter starts workers of its own, and in a process of
+    The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
     joblib's these can't start, for they inherit a start method that only joblib knows.
     """
     long_first = sorted(IMPLEMENTATIONS, key=lambda name: (name.startswith("reference"), name != "optimizer"))
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        pending = {name: pool.submit(check, name, folder) for name in long_first}
-
-        def finished(progress: Progress) -> dict[str, Evidence]:
-            waiting = progress.track(long_first, description="checks of our implementations")
-            found = {name: pending[name].result() for name in waiting}
-            return {f"verify-{name}": found[name] for name in IMPLEMENTATIONS}
-
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         try:
-            yield finished
+            for done in as_completed([pool.submit(check, name, folder) for name in long_first]):
+                yield done.result()
         finally:  # after a failure or Ctrl-C nothing new begins
             pool.shutdown(wait=False, cancel_futures=True)
 

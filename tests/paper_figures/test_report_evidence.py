@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -141,16 +140,6 @@ def test_a_verification_is_the_one_of_the_command(monkeypatch):
     assert found["coverage"][0]["pairs"][0] == found["coverage"][0]["pairs"][1]
 
 
-@pytest.mark.soak
-def test_checks_go_on_beside_other_work_and_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "IMPLEMENTATIONS", {"reference-collective": "reference.py:ReferenceCollective"})
-    for _ in range(2):
-        with stages.checks_beside(tmp_path) as checks:
-            found = checks(Progress(disable=True))
-        assert list(found) == ["verify-reference-collective"]
-        assert [file.name.rpartition("-")[0] for file in tmp_path.iterdir()] == ["verify-reference-collective"]
-
-
 def test_the_mutants_are_the_ones_of_the_command(monkeypatch):
     monkeypatch.setattr(stages, "SAMPLED", 1)
     found = stages.run_mutants(Progress(disable=True), 1)
@@ -172,10 +161,7 @@ def cheap(monkeypatch, tmp_path):
     """The command with everything found at no cost; returns its evidence, which a test may spoil."""
     content = made_up.content(tmp_path)
     monkeypatch.setenv("ONEBIT_CACHE", str(tmp_path / "cache"))
-    checks = {name: item for name, item in content.evidence.items() if name.startswith("verify-")}
-    rest = {name: item for name, item in content.evidence.items() if name not in checks}
-    monkeypatch.setattr(stages, "gather", lambda folder, progress, jobs: rest)
-    monkeypatch.setattr(stages, "checks_beside", lambda folder: nullcontext(lambda progress: checks))
+    monkeypatch.setattr(stages, "gather", lambda folder, progress, jobs: content.evidence)
     figures = {figure.name: figure for figure, _ in content.pictures}
     monkeypatch.setattr(render, "all_figures", lambda scale: figures)
     monkeypatch.setattr(render, "render", lambda figures, folder, **rest: [file for _, file in content.pictures])

@@ -139,7 +139,7 @@ def exact_scale_of(u: Floats, kind: Scale, traits: Traits) -> tuple[Floats, Floa
     """The scale over the last axis of numbers on which nothing rounds, and its tolerance.
 
     That is 0 for an l1 scale, but where the largest number is no power of two, for a division by it rounds. An l2 scale
-    has its usual tolerance: the root of the sum of the squares of roots is one as well, and they round.
+    has its usual tolerance: it may be formed from roots that round, as a norm of norms is.
     """
     size = np.abs(u)
     scale = size.mean(axis=-1) if kind == "l1" else np.sqrt((u**2).mean(axis=-1))

@@ -1,4 +1,4 @@
-"""Inputs on which every float32 operation of a compression round is exact, so that every tolerance is zero.
+"""Inputs on which every float32 operation of a compression round is exact; tolerances are zero, but for an l2 scale.
 
 l1: small integers, the largest of a worker a power of two, by which one may divide; D and the chunk lengths are powers
 of two, so sums and means stay dyadic with few bits. l2: a quarter of the elements are +-2a and the rest 0, so the mean
