@@ -20,6 +20,8 @@ Where this departs from the paper:
 - Coordinates whose v is 0 are left out until a refresh brings them to life [C6]; small v are raised to a floor inside
   P, never in the state [C7]; ``variance_floor=0`` is the published algorithm.
 - Weight decay, which the paper leaves open, takes x of the last meeting, so that it is the same on all workers.
+- Where Gamma is 0, as in the first step of a schedule that begins at 0, u-bar / Gamma says nothing of the momenta: each
+  worker keeps its own. Algorithm 1 divides 0 by 0 there.
 """
 
 from __future__ import annotations
@@ -110,10 +112,10 @@ class ZeroOneAdam(CompressedOptimizer):
             walked_ND[:, ~state.live] = 0
             state = replace(state, ignored_gradients=state.ignored_gradients + ignored)
         if self.meets(t):
-            return self.meet(state, accumulated_ND, P_D)
+            return self.meet(state, momentum_ND, accumulated_ND, P_D)
         return state.with_slots(momentum_ND=momentum_ND, accumulated_ND=accumulated_ND, walked_ND=walked_ND)
 
-    def meet(self, state: State, accumulated_ND: Array, P_D: Array) -> State:
+    def meet(self, state: State, momentum_ND: Array, accumulated_ND: Array, P_D: Array) -> State:
         """Average what the workers accumulated, which is given away; parameters and momenta follow from it."""
         t, dtype = state.step + 1, state.params.dtype
         last = next(s for s in range(t - 1, -1, -1) if s == 0 or self.meets(s))
@@ -122,11 +124,12 @@ class ZeroOneAdam(CompressedOptimizer):
         params_D = state.params - (P_D * reduced.output_D + total * (self.weight_decay * state.params))
         if state.live is not None:
             params_D[~state.live] = state.params[~state.live]
-        momentum_D, nothing_ND = reduced.output_D / total, zeros(accumulated_ND.shape, dtype)
+        momentum_D, nothing_ND = zeros(state.params.shape, dtype), zeros(accumulated_ND.shape, dtype)
+        if total > 0:
+            momentum_D = reduced.output_D / total
+            momentum_ND = np.tile(momentum_D, (state.n_workers, 1))
         met = self.remember(state, reduced, params=params_D, momentum=momentum_D)
-        return met.with_slots(
-            momentum_ND=np.tile(momentum_D, (state.n_workers, 1)), accumulated_ND=nothing_ND, walked_ND=nothing_ND
-        )
+        return met.with_slots(momentum_ND=momentum_ND, accumulated_ND=nothing_ND, walked_ND=nothing_ND)
 
     def preconditioner_of(self, state: State) -> Array:
         """P (D,) with the floor [C7]; 0 where nothing moves [C6]."""

@@ -166,8 +166,8 @@ def has_the_virtual_iterate(optimizer, interval):
 class LastRate(ZeroOneAdam):
     """Bug: the momentum is u-bar over the last rate, not over the sum of the round's."""
 
-    def meet(self, state, accumulated_ND, P_D):
-        met = super().meet(state, accumulated_ND, P_D)
+    def meet(self, state, momentum_ND, accumulated_ND, P_D):
+        met = super().meet(state, momentum_ND, accumulated_ND, P_D)
         momentum_D = met.momentum * min(2, met.rounds)
         return replace(met, momentum=momentum_D).with_slots(momentum_ND=np.tile(momentum_D, (state.n_workers, 1)))
 
@@ -192,15 +192,28 @@ class Forgets(ZeroOneAdam):
 class KeepsWalking(ZeroOneAdam):
     """Bug: what was sent is sent again."""
 
-    def meet(self, state, accumulated_ND, P_D):
+    def meet(self, state, momentum_ND, accumulated_ND, P_D):
         kept_ND = accumulated_ND.copy()
-        met = super().meet(state, accumulated_ND, P_D)
+        met = super().meet(state, momentum_ND, accumulated_ND, P_D)
         return replace(met, params=met.params - P_D * mean(kept_ND))
 
 
 @pytest.mark.parametrize("bug", [Forgets, KeepsWalking])
 def test_planted_bugs_break_the_law(bug):
     assert not conserves(bug(**EXACT, **LOCAL))
+
+
+def test_a_meeting_after_steps_of_size_0_leaves_every_worker_its_momentum():
+    optimizer = ZeroOneAdam(lr=lambda t: 0.0 if t < 3 else 0.01, freeze_step=2, **LOCAL)
+    seen = []
+    for before, grads_ND, after in float_steps(optimizer, steps=8):
+        if after.step < 3:
+            own_ND = optimizer.beta1 * before.slots["momentum_ND"] + (1 - optimizer.beta1) * grads_ND
+            assert np.array_equal(after.slots["momentum_ND"], own_ND.astype(np.float32))
+            assert np.array_equal(after.params, before.params)
+        assert np.isfinite(after.params).all()
+        seen.append(after.params)
+    assert not np.array_equal(seen[1], seen[-1])
 
 
 def test_the_policies():

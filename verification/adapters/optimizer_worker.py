@@ -83,12 +83,11 @@ def floored(variance: Tensor, kappa: float) -> Array:
 def quiet() -> Iterator[None]:
     """Without our warnings: gradients of zero are among the cases. Others run in this process afterwards."""
     logger = logging.getLogger("onebit")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.disabled = True  # setLevel would clear the caches of all loggers, in every step
     try:
         yield
     finally:
-        logger.setLevel(before)
+        logger.disabled = False
 
 
 def used(run: int) -> Run:

@@ -54,6 +54,9 @@ LONG_STAGE, LATE = 50, 5
 TRIES = 20
 """So many drawn settings are tried for a run without rounding."""
 
+FEW_WORKERS = 4
+"""To at most so many workers half of the resizes go: where elements lie in chunks differs most among these."""
+
 MANY_STEPS = 40
 """The most steps of a run beside the one of a case."""
 
@@ -172,8 +175,10 @@ def _most(dim: int, compressed: int) -> int:
 
 
 def _another(n: int, dim: int, compressed: int, traits: Traits, rng: np.random.Generator) -> int:
-    """Another number of workers, of any level; the same where the class takes no other."""
+    """Another number of workers, half of the time one of the few; the same where the class takes no other."""
     levels = [level for level in worker_levels(traits) if level != (n, n) and level[1] <= _most(dim, compressed)]
+    few = [level for level in levels if level[1] <= FEW_WORKERS]
+    levels = few if few and rng.random() < 0.5 else levels
     return workers(levels[rng.integers(len(levels))], traits, rng) if levels else n
 
 

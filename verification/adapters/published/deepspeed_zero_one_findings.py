@@ -256,7 +256,7 @@ def weight_decay_before_the_freeze_is_what_it_is_called(engine: Setting) -> None
 @finding(
     "F3",
     "zoadam.py:260 (a division by the sum of learning rates)",
-    differs="the published algorithm divides by the same sum; our own reference has NaN there, too",
+    differs="the published algorithm divides by the same sum; our reference lets each worker keep its momentum there",
     note=(
         "DeepSpeed's WarmupDecayLR ends at 0, its default warmup_min_lr, and stays there. The momentum of the first "
         "such step is infinite or NaN, and the second step moves by 0 times that."
