@@ -27,8 +27,6 @@ import numpy as np
 from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.run import main as torchrun
 
-from gpu_impl.harness.worker_pool import yield_readily
-
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("gpu_impl", "torch._dynamo")
 """What every worker finds imported: torch.optim imports the second with the first optimizer."""
@@ -139,7 +137,6 @@ def _launch(command: list[str], log: str) -> int:
 
 def _work(folder: str, script: str, *arguments: str) -> None:
     """A worker's life: the program, as ``python script arguments`` in ``folder``."""
-    yield_readily()
     os.chdir(folder)
     np.random.seed()  # noqa: NPY002 - or all workers would draw the same
     sys.argv = [script, *arguments]

@@ -95,6 +95,9 @@ class OneBitAdamArguments(OneBitOptimizer):
         super().__init__(params, defaults, settings, backend, process_group, node_group)
 
 
+OneBitAdamArguments.__init__.__qualname__ = "OneBitAdam.__init__"  # what Python says of a missing freeze_step
+
+
 class OneBitAdam(OneBitAdamArguments, SteppingOptimizer):
     """Adam that sends one bit a coordinate once its variance is frozen.
 

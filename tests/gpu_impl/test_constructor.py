@@ -220,6 +220,11 @@ def test_an_argument_of_adam_is_answered_with_what_to_do(kind, name):
         kind(model(), freeze_step=3, learning_rate=1e-3)
 
 
+def test_a_missing_freeze_step_is_told_under_the_name_that_was_called():
+    with pytest.raises(TypeError, match=r"^OneBitAdam\.__init__\(\) missing .*'freeze_step'$"):
+        OneBitAdam(model())  # pyright: ignore[reportCallIssue]
+
+
 class Fused(OneBitAdam):
     def __init__(self, params, *, fused=False):
         super().__init__(params, freeze_step=3)

@@ -45,6 +45,9 @@ WARMEST = 0.95 * float(np.sqrt(np.finfo(np.float32).max))
 """The largest gradient of some such warm-ups, most others near it: its square is finite, but the sum of v, of which
 the mean for the floor is made, may overflow."""
 
+WARMEST_SHARE = 0.75
+"""Of the warm-ups before late gradients near the largest float32, so many are such."""
+
 TIED = (*range(1, 9), 12, 16, 24, 32, 64, 128)
 """The N of runs with ties at the server."""
 
@@ -283,7 +286,7 @@ def _gradients(
         nearly = rng.choice(NEARLY[traits.flushes_subnormals :], dim)
         warm_D = np.where(rng.random(dim) < rng.choice([0.3, 1.0]), nearly, warm_D)
     grads_TND[:early] *= warm_D
-    if row["magnitude"] == "largest" and rng.random() < 0.5:
+    if row["magnitude"] == "largest" and rng.random() < WARMEST_SHARE:
         sizes_TND = 0.5 + 0.5 * np.abs(grads_TND[:early]) / np.abs(grads_TND[:early]).max()
         grads_TND[:early] = sizes_TND * WARMEST * rng.choice([-1.0, 1.0], dim) * rng.choice([1.0, 1.0, 1e-6], dim)
     late = grads_TND[early:]
