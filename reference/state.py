@@ -15,7 +15,7 @@ from reference import arguments
 from reference.arithmetic import Array, finite, is_exact
 from reference.error_feedback import Mask
 
-CHECKPOINT_FORMAT = "onebit-reference-state-2"
+CHECKPOINT_FORMAT = "onebit-reference-state-3"
 SLOT = "slot:"
 """What the names of slots begin with in a checkpoint."""
 
@@ -116,7 +116,7 @@ def save(state: State) -> bytes:
     buffer = io.BytesIO()
     arrays: dict[str, Any] = {name: getattr(state, name) for name in ARRAYS}
     arrays |= {SLOT + name: array for name, array in state.slots.items()}
-    np.savez(buffer, format=np.array(CHECKPOINT_FORMAT), **arrays, **scalars)
+    np.savez(buffer, format=np.array(CHECKPOINT_FORMAT), slots=np.array(sorted(state.slots)), **arrays, **scalars)
     return buffer.getvalue()
 
 
@@ -129,12 +129,13 @@ def load(data: bytes) -> State:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             values = {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
         raise ValueError(f"this is not a readable checkpoint (damaged or truncated): {error}") from None
     slots = {name.removeprefix(SLOT): values.pop(name) for name in list(values) if name.startswith(SLOT)}
-    expected = {f.name for f in fields(State)} - {"slots"}
-    if str(values.pop("format", "")) != CHECKPOINT_FORMAT or set(values) != expected:
+    if str(values.pop("format", "")) != CHECKPOINT_FORMAT or set(values) != {f.name for f in fields(State)}:
         raise ValueError(f"this is not a checkpoint of this package: format {CHECKPOINT_FORMAT!r} expected")
+    if sorted(slots) != (named := values.pop("slots").tolist()):
+        raise ValueError(f"this checkpoint is damaged: it must hold {', '.join(named)}")
     numbers = {name: int(value) for name, value in values.items() if value.ndim == 0}
     frozen_at = numbers.pop("frozen_at")
     norms = tuple(tuple(map(float, row)) for row in values.pop("variance_norms"))

@@ -71,7 +71,7 @@ def refuse_double_average(params: Iterable[Tensor]) -> None:
     """
     if any(True for _ in _averaging(params)):
         raise RuntimeError(
-            "DistributedDataParallel averages these gradients in full precision before 1-bit Adam sees them: use "
+            "DistributedDataParallel averages these gradients in full precision before the optimizer sees them: use "
             "the bare model, or call gpu_impl.leave_gradients_local(ddp_model) before training"
         )
 

@@ -95,7 +95,7 @@ class LambBucket(BufferBucket):
         return self.layers.reduce(torch.where(live_in(self.variance), frozen / fresh, 0.0), "max")
 
     def move(self) -> None:
-        """X <- x - gamma c-bar q r, with ``trust`` for c-bar q, where v is not 0."""
+        """X <- x - gamma c-bar r w, with ``trust`` for c-bar r, where v is not 0."""
         values, x, (eps, correction) = self.scalars.values, self.x(), self.frozen_with
         preconditioner = preconditioner_of(self.variance, correction, eps)
         update = preconditioner * (self.mean_momentum / values[MOMENTUM_CORRECTION]) + values[WEIGHT_DECAY] * x

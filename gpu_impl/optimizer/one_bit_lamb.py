@@ -1,18 +1,18 @@
 """1-bit LAMB for training: Algorithm 1 of Li et al. 2021 (HiPC 2022, arXiv 2104.06069), as docs/family.md means it.
 
-A layer is a parameter. r = P m + lambda x is its update, c its trust ratio, s its scale:
+A layer is a parameter. w = P m + lambda x is its update, c its trust ratio, s its scale:
 
-    warm-up      m, v as in Adam      c = ||x|| / ||r||, in a range      x <- x - gamma c r
+    warm-up      m, v as in Adam      c = ||x|| / ||w||, in a range      x <- x - gamma c w
                  c-bar <- 0.9 c-bar + 0.1 c
     freeze       v' = v      s = (mean of RMS(m) over the layers) / RMS(m), 1 where that is 0
     compressed   m-bar <- (compressed average of s (beta1 m-bar + (1-beta1) g)) / s
                  g' = (m-bar - beta1 m-bar before) / (1-beta1)      v' <- beta2 v' + (1-beta2) g'^2
-                 q <- max (sqrt(v) + eps) / (sqrt(v') + eps), in [0.5, 4], within 10 % of the q before
-                 x <- x - gamma c-bar q r
+                 r <- max (sqrt(v) + eps) / (sqrt(v') + eps), in [0.5, 4], within 10 % of the r before
+                 x <- x - gamma c-bar r w
 
 Errors are in units of s m. Beside 1-bit Adam's names the state of a parameter has ``fresh_variance`` (v'),
-``trust_mean`` (c-bar), ``last_ratio`` (q) and ``layer_scale`` (s). All workers take rank 0's c, for another processor
-may round a sum in another way; q is a maximum, which has no order.
+``trust_mean`` (c-bar), ``last_ratio`` (r) and ``layer_scale`` (s). All workers take rank 0's c, for another processor
+may round a sum in another way; r is a maximum, which has no order.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class OneBitLamb(SteppingOptimizer):
         scale_block, bucket_elements: as in :class:`gpu_impl.OneBitAdam`.
         min_trust, max_trust: the range of c.
         trust_decay: decay of c-bar, in [0, 1). As published c-bar begins at 0.
-        min_ratio, max_ratio, ratio_change: the range of q, and its largest relative change in a step.
+        min_ratio, max_ratio, ratio_change: the range of r, and its largest relative change in a step.
 
     Raises:
         ValueError, TypeError: an argument is not of this kind; the message names it.
@@ -143,7 +143,7 @@ class OneBitLamb(SteppingOptimizer):
         groups, states = super().check_state_dict(state_dict)
         settings = self.run.settings
         assert isinstance(settings, LambSettings)
-        # q begins at 1 and moves into its range step by step; c-bar is a mean of numbers in the range of c, and each
+        # r begins at 1 and moves into its range step by step; c-bar is a mean of numbers in the range of c, and each
         # step rounds it four times in float32
         rounding = 4 * 2.0**-24 / (1 - settings.trust_decay)
         ranges = {
@@ -221,7 +221,7 @@ def _lamb_step(run: Run, parcels: list[Parcel], decision: Decision, unscale: Ten
 
 
 def _compressed_step(run: Run, parcels: list[Parcel], factor: float, absent: frozenset[int]) -> None:
-    """Average s m by one bit a number, refresh v' and q, and move."""
+    """Average s m by one bit a number, refresh v' and r, and move."""
     if not parcels:
         return
     ratio_n, scale_n = _table(run, 1).view(-1), run.numbers("layer_scale")
@@ -281,7 +281,7 @@ def _table(run: Run, columns: int) -> Tensor:
 
 
 def _trust(run: Run, x_square: float, r_square: float) -> float:
-    """The trust ratio c from the squares of ||x|| and ||r||: 1 where one of them is 0."""
+    """The trust ratio c from the squares of ||x|| and ||w||: 1 where one of them is 0."""
     settings: Any = run.settings
     ratio = math.sqrt(x_square) / math.sqrt(r_square) if x_square > 0 and r_square > 0 else 1.0
     return min(max(ratio, settings.min_trust), settings.max_trust)

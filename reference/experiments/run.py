@@ -26,7 +26,8 @@ COLUMNS = {
     "variance_l1": "||v||_1",
     "bytes_per_worker": "bytes sent so far by a worker, the mean over workers",
     "rounds": "exchanges so far, in each of which all workers wait",
-    "kept_per_parameter": "numbers that a worker keeps beside x, over D; an array of zeros is not kept",
+    "kept_per_parameter": "numbers that a worker keeps beside x, over D: of each array that was not 0 in a step of the "
+    "table so far or in the one before it, for local methods keep less at a meeting",
     "frozen": "1 once v is frozen",
     "skipped_steps": "steps skipped so far because a gradient was not finite [C8]",
     "seconds": "wall-clock seconds spent in gradients and steps so far, without the recording",
@@ -46,8 +47,11 @@ def run(config: RunConfig) -> pd.DataFrame:
     problem, optimizer = config.build()
     probe = config.build_probe(problem, optimizer)
 
+    kept: dict[str, float] = {}
+
     def row(state: State, t: int, seconds: float) -> dict[str, float]:
-        return measure(problem, state, t, seconds) | (probe.row(state) if probe else {})
+        kept.update(kept_numbers(state))
+        return measure(problem, state, t, seconds, sum(kept.values())) | (probe.row(state) if probe else {})
 
     with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
         state = optimizer.init(problem.initial_params(config.seed), config.n_workers)
@@ -61,6 +65,8 @@ def run(config: RunConfig) -> pd.DataFrame:
                 probe.observe(before, grads_ND, state)
             if t % config.record_every == 0 or t == config.steps:
                 rows.append(row(state, t, seconds))
+            elif (t + 1) % config.record_every == 0:
+                kept.update(kept_numbers(state))
     return identify(pd.DataFrame(rows), config)
 
 
@@ -85,18 +91,21 @@ def identify(table: pd.DataFrame, config: RunConfig) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([run_is] * len(table)), table], axis="columns")
 
 
-def kept_numbers(state: State) -> float:
-    """Numbers that a worker keeps beside x, the mean over workers: of what every worker has a row of, its own."""
+def kept_numbers(state: State) -> dict[str, float]:
+    """Numbers that a worker keeps of each array that is not 0, but x: of what has a row for every worker, its own.
+
+    The mean over workers, where one has more than another.
+    """
     rows = {"worker_errors": state.worker_errors, "server_error": state.server_error}
     rows |= {name: array for name, array in state.slots.items() if name.endswith("_ND")}
     shared = {name: array for name, array in state.slots.items() if not name.endswith("_ND")}
     shared |= {"momentum": state.momentum, "variance": state.variance}
-    of_workers = sum(array.size for array in rows.values() if array.any()) / state.n_workers
-    return of_workers + sum(array.size for array in shared.values() if array.any())
+    kept = {name: array.size / state.n_workers for name, array in rows.items() if array.any()}
+    return kept | {name: array.size for name, array in shared.items() if array.any()}
 
 
-def measure(problem: Problem, state: State, t: int, seconds: float) -> dict[str, float]:
-    """One row of the table."""
+def measure(problem: Problem, state: State, t: int, seconds: float, kept: float) -> dict[str, float]:
+    """One row of the table; ``kept`` numbers were kept by a worker so far."""
     loss = float(problem.loss(state.params))
     return {
         "step": t,
@@ -109,7 +118,7 @@ def measure(problem: Problem, state: State, t: int, seconds: float) -> dict[str,
         "variance_l1": float(sum_of_magnitudes(state.variance)),
         "bytes_per_worker": state.bytes_on_wire / state.n_workers,
         "rounds": state.rounds,
-        "kept_per_parameter": kept_numbers(state) / state.params.size,
+        "kept_per_parameter": kept / state.params.size,
         "frozen": int(state.frozen_at is not None),
         "skipped_steps": state.skipped_steps,
         "seconds": seconds,

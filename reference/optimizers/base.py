@@ -15,6 +15,7 @@ import numpy as np
 from reference import arguments
 from reference.allreduce import dense_allreduce_bytes
 from reference.arithmetic import Array, as_scalar, is_finite, sum_of_squares, zeros
+from reference.compressors.base import Compressor
 from reference.state import State
 
 Schedule = Callable[[int], float]
@@ -55,6 +56,8 @@ class Optimizer(ABC):
         if self.max_grad_norm is not None:
             arguments.number("max_grad_norm", self.max_grad_norm, strict=True)
         arguments.integer("seed", self.seed, 0)
+        if not isinstance(compressor := getattr(self, "compressor", None), Compressor | None):
+            raise ValueError(f"compressor must be None or one of reference.compressors, got {compressor!r}")
         for name in ("beta1", "beta2"):
             if hasattr(self, name):
                 arguments.decay(name, getattr(self, name))

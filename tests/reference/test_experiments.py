@@ -69,7 +69,7 @@ def test_a_row_by_hand():
         state, worker_errors=errors_ND, server_error=np.full(20, 0.5, np.float32), variance=np.full(20, 2, np.float32),
         bytes_on_wire=30, skipped_steps=2,
     )  # fmt: skip
-    row = measure(problem, state, 7, 1.5)
+    row = measure(problem, state, 7, 1.5, kept=60.0)
     assert row["step"] == 7
     assert row["seconds"] == 1.5
     assert row["worker_error_norm"] == (25 / 3) ** 0.5
@@ -77,6 +77,7 @@ def test_a_row_by_hand():
     assert row["total_error_norm"] ** 2 == pytest.approx(1.5**2 + (0.5 + 4 / 3) ** 2 + 18 / 4, rel=gamma(6, "float32"))
     assert row["variance_l1"] == 40
     assert row["bytes_per_worker"] == 10
+    assert row["kept_per_parameter"] == 3
     assert row["skipped_steps"] == 2
     assert row["frozen"] == 0
     assert row["loss"] == problem.loss(state.params)
@@ -330,3 +331,17 @@ def test_a_file_written_through_a_link_leaves_the_link_and_a_device_stays_one(tm
     assert pipe.is_fifo()
     write_atomically(Path(os.devnull), "away")
     assert Path(os.devnull).is_char_device()
+
+
+@pytest.mark.parametrize(("optimizer", "kept"), [("local_sgd", 1), ("local_adam", 5), ("diloco", 4)])
+def test_what_is_kept_between_two_meetings_counts(optimizer, kept):
+    """Every row of this table is at a meeting, where nobody has walked."""
+    run_is = RunConfig(
+        problem="quadratic",
+        optimizer=optimizer,
+        hyper={"lr": 0.01, "sync_every": 5},
+        n_workers=3,
+        steps=20,
+        record_every=5,
+    )
+    assert run(run_is)["kept_per_parameter"].iloc[-1] == kept

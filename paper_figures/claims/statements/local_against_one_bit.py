@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.algorithms import SHORT
 from paper_figures.claims.claim import Check, Claim, Facts
-from paper_figures.claims.problems import FAMILY, SPENT, finals, saved
+from paper_figures.claims.problems import FAMILY, HEADLINE, SPENT, finals, saved
 from paper_figures.claims.statistics import no_worse
 from paper_figures.family import DILOCO, SPARSE_LOCO
 
@@ -14,8 +14,8 @@ def measure(facts: Facts) -> list[Check]:
     of, checks = "1-bit Adam's final loss", list[Check]()
     for one in (DILOCO, SPARSE_LOCO):
         for problem, runs in finals(facts, FAMILY):
-            setting = f"{problem}, {one.label}"
-            checks.append(no_worse(runs(one.label), runs(SHORT.label), setting, of=of, part=problem))
+            setting, required = f"{problem}, {one.label}", problem in HEADLINE
+            checks.append(no_worse(runs(one.label), runs(SHORT.label), setting, of=of, part=problem, required=required))
         for what in SPENT:
             checks += saved(facts, one.label, SHORT.label, what, 1, of=one.label, guard=True)
     return checks
@@ -32,8 +32,8 @@ CLAIM = Claim(
     published="",
     source="ours",
     conditions=(
-        "Runs of a thousand steps have twenty meetings, too few for the outer optimizer. The published runs are a "
-        "hundred times as long."
+        "DiLoCo does on the digits, which are learnt by heart, and SparseLoCo on none of the three. Runs of a thousand "
+        "steps have twenty meetings, too few for the outer optimizer; the published runs are a hundred times as long."
     ),
     figures=tuple(FAMILY),
     pair=(DILOCO.label, SHORT.label),
