@@ -94,7 +94,7 @@ class Optimizer(ABC):
             The state after. After a skipped step it is the same but for ``skipped_steps``.
 
         Raises:
-            TypeError, ValueError: ``grads_ND`` has the wrong shape or dtype.
+            TypeError, ValueError: ``grads_ND`` has the wrong shape or dtype, or ``state`` is that of another algorithm.
         """
         dtype = state.params.dtype
         arguments.array("grads_ND", grads_ND, (self.n_gradients(state), state.params.size), dtype)
@@ -102,7 +102,10 @@ class Optimizer(ABC):
             return replace(state, skipped_steps=state.skipped_steps + 1)
         if self.max_grad_norm is not None:
             grads_ND = clip(grads_ND, self.max_grad_norm)
-        after = self.in_arithmetic_of(dtype).update(state, grads_ND)
+        try:
+            after = self.in_arithmetic_of(dtype).update(state, grads_ND)
+        except KeyError as missing:
+            raise ValueError(f"this is no state of {type(self).__name__}: it has no {missing}") from None
         return replace(after, step=state.step + 1)
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
@@ -38,6 +39,7 @@ GOOD = {"lr": 1e-3, "freeze_step": 5}
         ("scale", "l3", "scale must be one of l1, l2, got 'l3'"),
         ("scale", 2, "scale must be one of l1, l2, got 2"),
         ("lr_warmup_steps", -1, "lr_warmup_steps must be an integer >= 0, got -1"),
+        ("compressor", 3, "compressor must be None or one of reference.compressors, got 3"),
         ("seed", -1, "seed must be an integer >= 0, got -1"),
         ("momentum", 0.9, "one_bit_adam takes no argument 'momentum'; it takes lr, .*beta1"),
     ],
@@ -218,3 +220,25 @@ def test_state_arrays_cannot_be_changed_by_accident():
     ours = np.zeros(5, np.float32)
     replace(state, params=ours)
     ours[0] = 1  # the caller's own array stays writable
+
+
+def test_a_state_of_another_algorithm():
+    grads_ND = np.ones((2, 3), np.float32)
+    state = make("adam", lr=0.1).init(grads_ND[0], 2)
+    with pytest.raises(ValueError, match=r"^this is no state of ZeroOneAdam: it has no 'momentum_ND'$"):
+        make("zero_one_adam", lr=0.1, freeze_step=1).step(state, grads_ND)
+
+
+def test_a_checkpoint_whose_directory_was_damaged():
+    """One bit of a name in the ZIP directory: the array was left out, and the next step was a KeyError."""
+    optimizer = make("zero_one_adam", lr=0.1, freeze_step=1)
+    data = save(optimizer.init(np.ones(3, np.float32), 2))
+    for name in (b"walked_ND", b"params", b"format"):
+        at = data.rindex(name)
+        for changed in (bytes([data[at] ^ 1]), bytes([data[at] ^ 64])):
+            with pytest.raises(ValueError, match=r"^this (is not a|checkpoint is damaged)"):
+                load(data[:at] + changed + data[at + 1 :])
+    for at in range(data.index(b"PK\x01\x02"), len(data)):
+        flipped = data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
+        with suppress(ValueError):  # nothing else may be raised
+            assert optimizer.step(load(flipped), np.ones((2, 3), np.float32)).step == 1
