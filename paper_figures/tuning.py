@@ -14,6 +14,9 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from onebit_files import write_atomically
 from paper_figures.algorithms import (
@@ -127,9 +130,16 @@ def record(chosen: dict[str, dict[str, float]], path: Path = TUNED_FILE) -> list
     return changed
 
 
-if __name__ == "__main__":
-    if unknown := set(sys.argv[1:]) - set(labels_of(ALGORITHMS)):
+def main(
+    labels: Annotated[list[str] | None, typer.Argument(help="Algorithms by their labels; default: all.")] = None,
+) -> None:
+    """Try the step sizes of the grid for each algorithm on each problem, and write the best into tuned.json."""
+    if unknown := set(labels or ()) - set(labels_of(ALGORITHMS)):
         sys.exit(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(labels_of(ALGORITHMS))}")
-    wanted = [algorithm for algorithm in ALGORITHMS if algorithm.label in (sys.argv[1:] or labels_of(ALGORITHMS))]
+    wanted = [algorithm for algorithm in ALGORITHMS if algorithm.label in (labels or labels_of(ALGORITHMS))]
     changes = record(tune(wanted, default_store()))
     sys.stdout.write("\n".join([*changes, f"{len(changes)} step sizes changed in {TUNED_FILE}\n"]))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+import typer
+
 from onebit_files import anchor_of
 from paper_figures.claims.claim import ALPHA, MAIN_MARGIN, OTHER_MARGIN, Claim
 from paper_figures.claims.registry import all_claims
@@ -150,8 +152,13 @@ def checks_of(claim: Claim) -> list[str]:
     return [*lines, *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows), ""]
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print the page docs/claims.md, from the claims and from what was recorded last."""
     print(to_markdown(all_claims()), end="")  # noqa: T201 - this is what it is for
     for sentence in broken():
         print(sentence, file=sys.stderr)  # noqa: T201
     sys.exit(CAN_T_BE_USED if broken() else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -7,6 +7,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 import gpu_impl
 from gpu_impl.netlab.bandwidth import in_words
@@ -39,5 +42,12 @@ def tables(points: Sequence[Point]) -> str:
     return "\n".join([*lines, "", *(model_in_words(model, points) for model in models(points))]) + "\n"
 
 
+def main(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Of gpu_impl/netlab/results, or your own.")],
+) -> None:
+    """Print the tables of docs/netlab.md from a file that onebit netlab --json has written."""
+    sys.stdout.write(tables(points_of(file)))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(tables(points_of(Path(sys.argv[1]))))
+    typer.run(main)
