@@ -32,7 +32,11 @@ def figures(
         bool, typer.Option("--list", help="List the figures, the claims they show, their minutes; stop.")
     ] = False,
     scale: Annotated[
-        str, typer.Option(metavar="quick|full", help="quick: minutes on two cores; full: more seeds, real hardware.")
+        str,
+        typer.Option(
+            metavar="quick|full",
+            help="quick: minutes on two cores; full: 20 seeds, and what was trained on GPUs before.",
+        ),
     ] = "quick",
     out: Annotated[
         Path, typer.Option(callback=writable_folder, help="Folder for the pictures, tables and captions.")
@@ -68,7 +72,11 @@ def figures(
             shows = f"    {figure.title}; beside: {figure.beside}"
             line = f"{figure.name:<{width}}  {minutes_text(figure):<7}  {' '.join(row['claims'])}".rstrip()
             console.print(f"{line}\n{shows}", highlight=False, markup=False, soft_wrap=True)
-        console.print("minutes: of processor time, for the figure alone; docs/claims.md has the claims", soft_wrap=True)
+        console.print(
+            "minutes: of processor time at --scale quick, for the figure alone; full has 20 seeds in place of 5 or 10, "
+            "and takes two to four times as long; docs/claims.md has the claims",
+            soft_wrap=True,
+        )
         if scale == Scale.FULL:
             trained = (
                 "on GPUs: python -m paper_figures.full_scale --help says how to train what they show, on which data"

@@ -157,14 +157,17 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
     return results
 
 
+IN_MEMORY = "; theory.rounding has the tolerances of arrays in memory"
+
+
 def _more(items: Iterable[Input], values: Mapping[str, Any]) -> str:
     """What to do where an array does not reach so far."""
     arrays = [item for item in items if not isinstance(item.row.symbol, sp.Symbol)]
     left = [item for item in arrays if item.row.code not in values]
     if not left:
-        return f"give more of {' and '.join(item.row.code for item in arrays)}, or smaller numbers"
+        return f"give more of {' and '.join(item.row.code for item in arrays)}, or smaller numbers{IN_MEMORY}"
     first = left[0]
     return (
         f"the defaults of {' and '.join(item.row.code for item in left)} are those of a small example; give "
-        f"{first.row.code}={sample_of(axes_of(first.default) or 1)} and so on, or smaller numbers"
+        f"{first.row.code}={sample_of(axes_of(first.default) or 1)} and so on, or smaller numbers{IN_MEMORY}"
     )

@@ -79,7 +79,11 @@ def verify(
     ] = "quick",
     only: Annotated[
         list[str] | None,
-        typer.Option("--clause", autocompletion=complete_clause, help="This clause alone; may be repeated."),
+        typer.Option(
+            "--clause",
+            autocompletion=complete_clause,
+            help="Judge this clause alone; the cases are the same, so it takes nearly as long. Repeat it.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Other random cases for every seed.")] = 0,
     minutes: Annotated[

@@ -75,11 +75,12 @@ def to_json(rows: Sequence[dict[str, Any]], **about: Any) -> str:
 
 
 def to_junit(rows: Sequence[dict[str, Any]], name: str) -> str:
-    """One test case a clause, for CI servers; what was not checked is an error there."""
+    """One test case a clause, for CI servers: not checked is an error, and what should fail and holds a failure."""
     failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
     unchecked = [row for row in rows if row["outcome"] == "not checked"]
     expected = [row for row in rows if row["outcome"] == "fails" and row not in failed]
-    counts = {"tests": rows, "failures": failed, "errors": unchecked, "skipped": expected}
+    mended = [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
+    counts = {"tests": rows, "failures": failed + mended, "errors": unchecked, "skipped": expected}
     suite = ElementTree.Element("testsuite", {"name": name, **{key: str(len(some)) for key, some in counts.items()}})
     for row in rows:
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=row["property"])
@@ -87,6 +88,8 @@ def to_junit(rows: Sequence[dict[str, Any]], name: str) -> str:
             found = row["findings"][0]["message"]
             text = f"{row['title']}\n{found}\n\n{row['counterexample']}"
             ElementTree.SubElement(case, "failure", message=found).text = text
+        elif row in mended:
+            ElementTree.SubElement(case, "failure", message="was expected to fail and holds")
         elif row in unchecked:
             ElementTree.SubElement(case, "error", message=f"not checked: {row['note']}")
         elif row in expected:

@@ -40,6 +40,9 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   are too few seeds to tell. Holm's correction runs over the checks of the claim. At least {MIN_SEEDS} seeds, paired by
   seed: two algorithms with one seed start at the same point and see the same mini-batches. Losses are compared by their
   ratio, so on logarithms; intervals are Student's, at 95 %.
+- `onebit report` and `onebit figures` take 5 seeds, or 10 for `robustness` and `gan`. With `--scale full` they take 20,
+  and two to four times as long: for claims that are not decided. The data of a figure are beside it, in
+  `report/figures/NAME.csv`. A verdict needs the whole report, which writes all checks into `report/claims.json`.
 - Every algorithm has its own best step size, found for all of them with the same number of runs on seeds that no figure
   uses (`python -m paper_figures.tuning`). The exceptions are the GAN and the sweeps, whose captions give one step size
   for all.

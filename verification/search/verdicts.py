@@ -105,18 +105,26 @@ NAMED = 4
 
 
 def by_levels(refused: Sequence[Row], others: Sequence[Row]) -> str:
-    """The levels, or pairs of levels, that say best which rows were refused, each with how many of its rows were."""
+    """The levels, or pairs of levels, that say best which rows were refused, each with how many of its rows were.
+
+    Levels all of whose rows were refused are named first, those of one feature together; what is left may be a tenth.
+    """
     if refused and not others:
         return "all of them"
     held, kept = (Counter(sets for row in rows for sets in _sets(row)) for rows in (refused, others))
     left, told = list(refused), list[str]()
-    while left and len(told) < NAMED:
+    while len(left) > len(refused) // 10 and len(told) < NAMED:
         covers = Counter(sets for row in left for sets in _sets(row))
         worth = {sets: covers[sets] * (held[sets] / (held[sets] + kept[sets])) ** 3 for sets in covers}
-        best = max(worth, key=lambda sets: (worth[sets], -len(sets)))
+        best = max(worth, key=lambda sets: (len(sets) == 1 and not kept[sets], worth[sets], -len(sets)))
         levels = " with ".join(f"{name} {level_text(value)}" for name, value in best)
-        told.append(f"{levels} ({held[best]} of {counted(held[best] + kept[best], 'case')})")
-        left = [row for row in left if not all(row[name] == value for name, value in best)]
+        alike = [best]
+        if len(best) == 1 and not kept[best]:
+            alike = [sets for sets in held if len(sets) == 1 and sets[0][0] == best[0][0] and not kept[sets]]
+            levels = f"{best[0][0]} {', '.join(level_text(value) for ((_, value),) in alike)}"
+        cases = sum(held[sets] + kept[sets] for sets in alike)
+        told.append(f"{levels} ({sum(held[sets] for sets in alike)} of {counted(cases, 'case')})")
+        left = [row for row in left if not any(all(row[name] == value for name, value in sets) for sets in alike)]
     return ", ".join(told) + (", and others" if left else "")
 
 
