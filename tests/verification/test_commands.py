@@ -84,7 +84,9 @@ def test_expected_failures_must_fail(file, tmp_path):
     expected.write_text("# known\ncollective.one_bit  # it does not compress\n")
     assert call(verify, f"{file}:NoCompression", clause="collective.one_bit", expected_failures=expected) == 0
     expected.write_text("collective.conservation\n")
-    assert call(verify, f"{file}:NoCompression", clause="collective.conservation", expected_failures=expected) == 1
+    given = {"clause": "collective.conservation", "expected_failures": expected, "junit": tmp_path / "out.xml"}
+    assert call(verify, f"{file}:NoCompression", **given) == 1
+    assert ElementTree.parse(given["junit"]).getroot().get("failures") == "1"
 
 
 def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, monkeypatch, brief):

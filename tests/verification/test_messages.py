@@ -30,7 +30,7 @@ from verification.search.program import programs
 from verification.search.runs import check, findings
 from verification.search.search import search
 from verification.search.simplify import simplest
-from verification.search.verdicts import Coverage, level_text
+from verification.search.verdicts import Coverage, by_levels, level_text
 
 ROOT = Path(__file__).parents[2]
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "verification.md"
@@ -318,3 +318,14 @@ def test_a_level_is_printed_whatever_a_class_declares():
     assert [level_text(level) for level in ((3, 3), (3, 8), (), (8,), (1, 2, 3), 1e-3, "l1")] == [
         "3", "3-8", "()", "(8,)", "(1, 2, 3)", "0.001", "l1",
     ]  # fmt: skip
+
+
+def test_levels_that_say_why_cases_were_refused_come_first_and_together():
+    """`sizes several` was named, of which most were refused, and no level of workers, of which some all were."""
+    rows = [{"workers": (n, n), "sizes": sizes} for n in (1, 2, 5, 6, 7, 8, 12) for sizes in ("one", "several")]
+    refused = [row for row in rows if row["workers"][0] > 4]
+    others = [row for row in rows if row not in refused]
+    assert by_levels(refused, others) == "workers 5, 6, 7, 8, 12 (10 of 10 cases)"
+    refused += [row for row in others if row["sizes"] == "one"]
+    told = by_levels(refused, others[1::2])
+    assert told == "sizes one (7 of 7 cases), workers 5, 6, 7, 8, 12 (10 of 10 cases)"
