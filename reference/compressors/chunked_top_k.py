@@ -88,7 +88,8 @@ class ChunkedTopK(Compressor):
 
     def __post_init__(self) -> None:
         arguments.integer("chunk_size", self.chunk_size)
-        arguments.integer("kept", self.kept)
+        if arguments.integer("kept", self.kept) > self.chunk_size:
+            raise ValueError(f"kept must be at most chunk_size = {self.chunk_size}, got {self.kept!r}")
 
     def encode(self, u_D: Array, n_live: int, rng: np.random.Generator) -> ChunkedMessage:
         indices, codes, magnitudes = [], [], []

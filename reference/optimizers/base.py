@@ -131,7 +131,10 @@ class Optimizer(ABC):
 
     def learning_rate(self, t: int, dtype: np.dtype[Any]) -> Any:
         """gamma_t in the arithmetic of ``dtype``."""
-        return as_scalar(self.lr(t) if callable(self.lr) else self.lr, dtype)
+        if not callable(self.lr):
+            return as_scalar(self.lr, dtype)
+        arguments.number(f"lr({t})", gamma := self.lr(t))
+        return as_scalar(gamma, dtype)
 
     def apply(self, state: State, direction_D: Array) -> Array:
         """x - gamma_t (direction + lambda x), (D,)."""

@@ -242,3 +242,11 @@ def test_a_checkpoint_whose_directory_was_damaged():
         flipped = data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
         with suppress(ValueError):  # nothing else may be raised
             assert optimizer.step(load(flipped), np.ones((2, 3), np.float32)).step == 1
+
+
+@pytest.mark.parametrize("gamma", [float("nan"), float("inf"), -1.0])
+def test_what_a_schedule_returns(gamma):
+    grads_ND = np.ones((2, 3), np.float32)
+    optimizer = make("adam", lr=lambda t: gamma)
+    with pytest.raises(ValueError, match=r"^lr\(1\) must be a finite number >= 0, got"):
+        optimizer.step(optimizer.init(grads_ND[0], 2), grads_ND)
