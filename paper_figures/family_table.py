@@ -51,7 +51,7 @@ def lines(table: pd.DataFrame) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the table of all systems; runs that are not in the cache are computed, up to 15 minutes on two cores."""
+    """Print the table of all systems; runs that are not in the cache are computed, which takes minutes."""
     sys.stdout.write("\n".join(lines(sweep(runs(Scale.QUICK), default_store()))) + "\n")
 
 

@@ -148,7 +148,7 @@ def _report(
     junit_file: Path | None,
 ) -> None:
     """Write and print what came of a search, and end with its exit status."""
-    from verification.report import as_dict, coverage_of, to_json, to_junit  # noqa: PLC0415 - light --help
+    from verification.report import as_dict, coverage_of, to_json, to_junit, unexpected  # noqa: PLC0415 - light --help
 
     result = outcome.result
     source, _, class_name = target.rpartition(":")
@@ -160,18 +160,17 @@ def _report(
         write_atomically(junit_file, to_junit(rows, target))
     for verdict in result.verdicts:
         _print_verdict(console, verdict, expected)
-    failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
-    unexpected = [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
+    failed, mended = unexpected(rows)
     unchecked = set(expected) - {row["property"] for row in rows if row["outcome"] != "not checked"}
     _print_causes(console, failed, result.causes)
-    for row in unexpected:
+    for row in mended:
         console.print(f"{row['property']} was expected to fail and holds: take it out of --expected-failures")
     for name in sorted(unchecked):
         console.print(f"{name} was expected to fail and was not checked", highlight=False, soft_wrap=True)
     _print_coverage(console, outcome.name, result, len(failed))
     if outcome.stopped:
         raise typer.Exit(STOPPED)
-    if failed or unexpected:
+    if failed or mended:
         raise typer.Exit(1)
     if unchecked or result.of("not checked") or not outcome.whole:
         raise typer.Exit(NOT_CHECKED)

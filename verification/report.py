@@ -74,12 +74,17 @@ def to_json(rows: Sequence[dict[str, Any]], **about: Any) -> str:
     return json.dumps({**about, "properties": list(rows)}, indent=1)
 
 
+def unexpected(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of clauses that fail and should hold, and of those that hold and should fail."""
+    failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
+    return failed, [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
+
+
 def to_junit(rows: Sequence[dict[str, Any]], name: str) -> str:
     """One test case a clause, for CI servers: not checked is an error, and what should fail and holds a failure."""
-    failed = [row for row in rows if row["outcome"] == "fails" and row["expected_failure"] is None]
+    failed, mended = unexpected(rows)
     unchecked = [row for row in rows if row["outcome"] == "not checked"]
     expected = [row for row in rows if row["outcome"] == "fails" and row not in failed]
-    mended = [row for row in rows if row["outcome"] == "holds" and row["expected_failure"] is not None]
     counts = {"tests": rows, "failures": failed + mended, "errors": unchecked, "skipped": expected}
     suite = ElementTree.Element("testsuite", {"name": name, **{key: str(len(some)) for key, some in counts.items()}})
     for row in rows:

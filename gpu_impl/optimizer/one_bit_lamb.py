@@ -280,8 +280,8 @@ def _table(run: Run, columns: int) -> Tensor:
     return torch.zeros(n, columns, dtype=F64, device=run.device)
 
 
-def _trust(run: Run, x_square: float, r_square: float) -> float:
+def _trust(run: Run, x_square: float, w_square: float) -> float:
     """The trust ratio c from the squares of ||x|| and ||w||: 1 where one of them is 0."""
     settings: Any = run.settings
-    ratio = math.sqrt(x_square) / math.sqrt(r_square) if x_square > 0 and r_square > 0 else 1.0
+    ratio = math.sqrt(x_square) / math.sqrt(w_square) if x_square > 0 and w_square > 0 else 1.0
     return min(max(ratio, settings.min_trust), settings.max_trust)

@@ -46,8 +46,10 @@ def run(config: RunConfig) -> pd.DataFrame:
     """
     problem, optimizer = config.build()
     probe = config.build_probe(problem, optimizer)
-
     kept: dict[str, float] = {}
+
+    def is_recorded(t: int) -> bool:
+        return t % config.record_every == 0 or t == config.steps
 
     def row(state: State, t: int, seconds: float) -> dict[str, float]:
         kept.update(kept_numbers(state))
@@ -63,9 +65,9 @@ def run(config: RunConfig) -> pd.DataFrame:
             seconds += perf_counter() - start
             if probe and state.step > before.step:
                 probe.observe(before, grads_ND, state)
-            if t % config.record_every == 0 or t == config.steps:
+            if is_recorded(t):
                 rows.append(row(state, t, seconds))
-            elif (t + 1) % config.record_every == 0:
+            elif is_recorded(t + 1):
                 kept.update(kept_numbers(state))
     return identify(pd.DataFrame(rows), config)
 

@@ -105,6 +105,8 @@ class Optimizer(ABC):
         try:
             after = self.in_arithmetic_of(dtype).update(state, grads_ND)
         except KeyError as missing:
+            if missing.args[0] not in self.init(state.params, state.n_workers).slots:
+                raise  # it is of a schedule, not of the state
             raise ValueError(f"this is no state of {type(self).__name__}: it has no {missing}") from None
         return replace(after, step=state.step + 1)
 

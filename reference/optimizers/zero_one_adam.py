@@ -124,10 +124,12 @@ class ZeroOneAdam(CompressedOptimizer):
         params_D = state.params - (P_D * reduced.output_D + total * (self.weight_decay * state.params))
         if state.live is not None:
             params_D[~state.live] = state.params[~state.live]
-        momentum_D, nothing_ND = zeros(state.params.shape, dtype), zeros(accumulated_ND.shape, dtype)
         if total > 0:
             momentum_D = reduced.output_D / total
             momentum_ND = np.tile(momentum_D, (state.n_workers, 1))
+        else:
+            momentum_D = zeros(state.params.shape, dtype)
+        nothing_ND = zeros(accumulated_ND.shape, dtype)
         met = self.remember(state, reduced, params=params_D, momentum=momentum_D)
         return met.with_slots(momentum_ND=momentum_ND, accumulated_ND=nothing_ND, walked_ND=nothing_ND)
 

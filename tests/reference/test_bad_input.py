@@ -250,3 +250,10 @@ def test_what_a_schedule_returns(gamma):
     optimizer = make("adam", lr=lambda t: gamma)
     with pytest.raises(ValueError, match=r"^lr\(1\) must be a finite number >= 0, got"):
         optimizer.step(optimizer.init(grads_ND[0], 2), grads_ND)
+
+
+def test_an_error_of_a_schedule_is_left_as_it_is():
+    grads_ND = np.ones((2, 3), np.float32)
+    optimizer = make("adam", lr={2: 0.1}.__getitem__)
+    with pytest.raises(KeyError, match=r"^1$"):
+        optimizer.step(optimizer.init(grads_ND[0], 2), grads_ND)

@@ -83,11 +83,12 @@ def floored(variance: Tensor, kappa: float) -> Array:
 def quiet() -> Iterator[None]:
     """Without our warnings: gradients of zero are among the cases. Others run in this process afterwards."""
     logger = logging.getLogger("onebit")
+    before = logger.disabled
     logger.disabled = True  # setLevel would clear the caches of all loggers, in every step
     try:
         yield
     finally:
-        logger.disabled = False
+        logger.disabled = before
 
 
 def used(run: int) -> Run:

@@ -281,14 +281,19 @@ def _spread(some: Sequence[Any], count: int) -> tuple[Any, ...]:
 def whole_time(done_RK: NDArray[np.float64], all_RK: NDArray[np.float64]) -> float:
     """Seconds for all rows: so much a call and so much an element, by least squares on those that were done.
 
+    The elements count where their share is above two standard errors, or chance in short rows would decide on the long.
+
     Args:
         done_RK: calls, elements and seconds of each row that was done.
         all_RK: calls and elements of every row.
     """
     costs_RK, seconds_R = done_RK[:, :2], done_RK[:, 2]
     weights_R = 1 / np.maximum(costs_RK[:, 0], 1)  # a long row tells no more than a short one
-    found_K = np.linalg.lstsq(costs_RK * weights_R[:, None], seconds_R * weights_R, rcond=None)[0]
-    if len(seconds_R) < LEAST_CASES or (found_K < 0).any():  # so much a call
+    shares_RK, each_R = costs_RK * weights_R[:, None], seconds_R * weights_R
+    found_K = np.linalg.lstsq(shares_RK, each_R, rcond=None)[0]
+    variance = ((each_R - shares_RK @ found_K) ** 2).sum() / max(1, len(each_R) - 2)
+    error = math.sqrt(variance * np.linalg.pinv(shares_RK.T @ shares_RK)[1, 1])
+    if len(seconds_R) < LEAST_CASES or found_K[0] < 0 or found_K[1] <= 2 * error:  # so much a call
         found_K = np.array([seconds_R.sum() / costs_RK[:, 0].sum(), 0.0])
     return float((all_RK @ found_K).sum())
 

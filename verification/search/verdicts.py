@@ -117,11 +117,11 @@ def by_levels(refused: Sequence[Row], others: Sequence[Row]) -> str:
         covers = Counter(sets for row in left for sets in _sets(row))
         worth = {sets: covers[sets] * (held[sets] / (held[sets] + kept[sets])) ** 3 for sets in covers}
         best = max(worth, key=lambda sets: (len(sets) == 1 and not kept[sets], worth[sets], -len(sets)))
-        levels = " with ".join(f"{name} {level_text(value)}" for name, value in best)
-        alike = [best]
         if len(best) == 1 and not kept[best]:
             alike = [sets for sets in held if len(sets) == 1 and sets[0][0] == best[0][0] and not kept[sets]]
             levels = f"{best[0][0]} {', '.join(level_text(value) for ((_, value),) in alike)}"
+        else:
+            alike, levels = [best], " with ".join(f"{name} {level_text(value)}" for name, value in best)
         cases = sum(held[sets] + kept[sets] for sets in alike)
         told.append(f"{levels} ({sum(held[sets] for sets in alike)} of {counted(cases, 'case')})")
         left = [row for row in left if not any(all(row[name] == value for name, value in sets) for sets in alike)]
