@@ -140,6 +140,6 @@ LOGISTIC = Experiment("logistic_regression", steps=1500, freeze_step=200, record
 DIGITS = Experiment("mlp", steps=2000, freeze_step=200, record_every=50, problem_args={"held_out": 5})
 TEXT = Experiment(
     "char_transformer", steps=1000, freeze_step=150, record_every=50,
-    problem_args={"context": 16, "n_windows": 64_000, "manual": True, "held_out": 100, "measured": 512},
+    problem_args={"context": 16, "n_windows": 64_000, "manual": True, "held_out": 100, "measured": 128},
 )  # fmt: skip
 PATCHES = Experiment("denoising", steps=900, freeze_step=135, record_every=50)

@@ -99,12 +99,13 @@ class Network:
                 *(f"neighbour add {_address(j)} lladdr {_hardware(j)} dev {INTERFACE}" for j in everyone if j != k),
             )
 
-    def limit(self, bandwidth: float | None, latency: float = 0.0) -> None:
+    def limit(self, bandwidth: float | None, latency: float = 0.0, queue: int = QUEUE_BYTES) -> None:
         """Set all links, both ways; of nodes, those between them.
 
         Args:
             bandwidth: bit/s of Ethernet frames; None takes the limit away.
             latency: seconds that a frame takes longer from any host, or node, to any other.
+            queue: bytes that may wait at a limit; what comes beyond is dropped.
 
         Raises:
             LabError: the kernel lacks what it takes.
@@ -114,7 +115,7 @@ class Network:
             lines = [f"qdisc del dev {interface} root"] if self._limited else []
             if bandwidth is not None:
                 burst = max(SMALLEST_BURST, round(bandwidth / 8 * BURST_SECONDS))
-                bucket = f"tbf rate {round(bandwidth)}bit burst {burst} limit {QUEUE_BYTES}"
+                bucket = f"tbf rate {round(bandwidth)}bit burst {burst} limit {queue}"
                 lines.append(f"qdisc add dev {interface} root handle 1: {bucket}")
             if delay:
                 place = "root" if bandwidth is None else "parent 1:1"
@@ -125,12 +126,20 @@ class Network:
                 raise LabError(_without_module(str(error), delay)) from None
         self._limited = bandwidth is not None or latency > 0
 
+    def cut(self, host: int) -> None:
+        """Unplug that host: nothing reaches it or leaves it until :meth:`join`. Its routes and connections stay."""
+        ip(self.switch, f"link set port{host} down")
+
+    def join(self, host: int) -> None:
+        """Plug it in again."""
+        ip(self.switch, f"link set port{host} up")
+
     def sent(self) -> list[Sent]:
         """What each host, or node, has sent since the limits were set."""
         return [sent_by(*end) for end in self._outgoing]
 
     def drops(self) -> int:
-        """Frames that the switch's queues have dropped since the limits were set."""
+        """Frames that queues have dropped on the way to hosts since the limits were set; ``sent`` has the others."""
         return total(sent_by(*end) for end in self._incoming).drops
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from itertools import product
 from gpu_impl.netlab.contestants import CONTESTANTS
 
 FEWEST, MOST = 3, 40
-"""Timed steps of a point."""
+"""Timed steps of a point, or periods of them."""
 START, CHANGE = 10.0, 2.0
 """Seconds that a lab and a contestant take to start, roughly."""
 
@@ -40,8 +40,9 @@ class Plan:
 
     def expected(self, name: str, n_parameters: int, bandwidth: float) -> float:
         """Seconds of a point, roughly: the links are nearly full."""
-        step = 0.02 + CONTESTANTS[name].bits * 2 * n_parameters / bandwidth
-        return step + 2 * max(self.seconds, FEWEST * step)
+        one = CONTESTANTS[name]
+        period = one.period * (0.02 + one.bits * 2 * n_parameters / bandwidth)
+        return period + 2 * max(self.seconds, FEWEST * period)
 
     def total(self) -> float:
         """Seconds of the whole sweep, roughly."""

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 class Point:
     """One contestant on one kind of link; times in seconds, of a step; bytes of a worker and step, mean over workers.
 
+    Where a contestant does not send in every step, each is the mean over a period of its steps, and the quantiles are
+    of such means.
+
     Attributes:
         contestant: its name.
         n_workers: N.
@@ -49,8 +52,8 @@ class Point:
     wire_bytes: float
     payload_bytes: float
     call_bytes: float
-    framing: int
-    rounds: int
+    framing: float
+    rounds: float
     drops: int
     n_steps: int
     load: float

@@ -11,10 +11,12 @@ import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
+from math import ceil
 
 from gpu_impl.harness.worker_pool import WorkerPool
 from gpu_impl.netlab import worker
 from gpu_impl.netlab.bandwidth import in_words
+from gpu_impl.netlab.contestants import CONTESTANTS
 from gpu_impl.netlab.counters import Sent, total
 from gpu_impl.netlab.lab import lab
 from gpu_impl.netlab.network import Network
@@ -49,14 +51,15 @@ def sweep(plan: Plan, report: Report) -> Iterator[Point]:
                 report(f"N = {n_workers}, D = {n_parameters:,}, {name}: first steps", 0)
                 network.limit(None)
                 dim, calls = pool.call(worker.prepare, name, n_parameters, plan.batch)[0]
+                period = CONTESTANTS[name].period
                 report("", CHANGE)
                 for latency, bandwidth in product(plan.latencies, plan.bandwidths):
                     report(f"N = {n_workers}, D = {dim:,}, {name}, {in_words(bandwidth)}", 0)
                     network.limit(bandwidth, latency)
-                    apart = _Apart(pool)
+                    apart = _Apart(pool, period)
                     apart.measure()
-                    times, cpu, sent, drops = steps_on_links(network, pool, plan.seconds)
-                    exchange = _exchange(network, pool, len(times))
+                    times, cpu, sent, drops = steps_on_links(network, pool, plan.seconds, period)
+                    exchange = _exchange(network, pool, len(times)) / period
                     apart.measure()
                     yield Point(
                         contestant=name,
@@ -72,13 +75,13 @@ def sweep(plan: Plan, report: Report) -> Iterator[Point]:
                         silent=statistics.median(apart.silent),
                         compute=statistics.median(apart.alone),
                         cpu=cpu,
-                        wire_bytes=sent.bytes / n_workers / len(times),
-                        payload_bytes=sent.payload / n_workers / len(times),
-                        call_bytes=sum(call.data(n_workers) + call.framing(n_workers) for call in calls),
-                        framing=sum(call.framing(n_workers) for call in calls),
-                        rounds=sum(call.rounds(n_workers) for call in calls),
+                        wire_bytes=sent.bytes / n_workers / (len(times) * period),
+                        payload_bytes=sent.payload / n_workers / (len(times) * period),
+                        call_bytes=sum(call.data(n_workers) + call.framing(n_workers) for call in calls) / period,
+                        framing=sum(call.framing(n_workers) for call in calls) / period,
+                        rounds=sum(call.rounds(n_workers) for call in calls) / period,
                         drops=drops,
-                        n_steps=len(times),
+                        n_steps=len(times) * period,
                         load=os.getloadavg()[0],
                     )
                     report("", plan.expected(name, n_parameters, bandwidth))
@@ -87,36 +90,40 @@ def sweep(plan: Plan, report: Report) -> Iterator[Point]:
 class _Apart:
     """Seconds of steps that need no network, on the slowest worker."""
 
-    def __init__(self, pool: WorkerPool) -> None:
+    def __init__(self, pool: WorkerPool, period: int) -> None:
         self._pool = pool
+        self._period = period
         self.silent: list[float] = []
         self.alone: list[float] = []
 
     def measure(self) -> None:
         """Some of each."""
-        for which, times in ((worker.ALONE, self.alone), (worker.SILENT, self.silent)):
-            together = zip(*self._pool.call(worker.single_steps, which, SINGLE_STEPS), strict=True)
-            times += [max(one.ended[0] - one.began for one in row) for row in together]
+        for which, period, times in ((worker.ALONE, 1, self.alone), (worker.SILENT, self._period, self.silent)):
+            together = zip(*self._pool.call(worker.single_steps, which, ceil(SINGLE_STEPS / period)), strict=True)
+            times += [max(one.ended[0] - one.began for one in row) / period for row in together]
 
 
-def steps_on_links(network: Network, pool: WorkerPool, seconds: float) -> tuple[list[float], float, Sent, int]:
-    """Seconds of each step, processor seconds of one, all that was sent in all of them, frames dropped."""
+def steps_on_links(
+    network: Network, pool: WorkerPool, seconds: float, period: int = 1
+) -> tuple[list[float], float, Sent, int]:
+    """Seconds of a step in each period, processor seconds of one, all that was sent in all of them, frames dropped."""
     first, _, _ = _counted(network, pool, worker.NETWORK, 1)
-    n_steps = min(MOST, max(FEWEST, round(seconds / first[0])))
-    times, cpu, sent = _counted(network, pool, worker.NETWORK, n_steps)
+    n_periods = min(MOST, max(FEWEST, round(seconds / first[0])))
+    times, cpu, sent = _counted(network, pool, worker.NETWORK, n_periods)
     beside = min((_counted(network, pool, worker.NETWORK, 0)[2] for _ in range(IDLE)), key=lambda one: one.bytes)
-    return times, cpu / n_steps, sent - beside, network.drops() + sent.drops
+    steps = [time / period for time in times]
+    return steps, cpu / (n_periods * period), sent - beside, network.drops() + sent.drops
 
 
-def _exchange(network: Network, pool: WorkerPool, n_steps: int) -> float:
-    """Median seconds of a step's collectives."""
-    return statistics.median(_counted(network, pool, worker.EXCHANGE, n_steps)[0])
+def _exchange(network: Network, pool: WorkerPool, n_periods: int) -> float:
+    """Median seconds of a period's collectives."""
+    return statistics.median(_counted(network, pool, worker.EXCHANGE, n_periods)[0])
 
 
-def _counted(network: Network, pool: WorkerPool, which: str, n_steps: int) -> tuple[list[float], float, Sent]:
-    """Seconds of each step, processor seconds of all of a worker's, all that was sent."""
+def _counted(network: Network, pool: WorkerPool, which: str, n_periods: int) -> tuple[list[float], float, Sent]:
+    """Seconds of each period, processor seconds of all of a worker's, all that was sent."""
     before = total(network.sent())
-    found = pool.call(worker.steps, which, n_steps)
+    found = pool.call(worker.steps, which, n_periods)
     sent = total(network.sent()) - before
     ends = [max(one.began for one in found), *(max(row) for row in zip(*(one.ended for one in found), strict=True))]
     times = [end - begin for begin, end in pairwise(ends)]

@@ -14,7 +14,7 @@ from paper_figures.algorithms import ADAM_CORRECTED
 from paper_figures.claims.claim import MAIN_MARGIN
 from paper_figures.claims.facts import bytes_per_step
 from paper_figures.drawing import Array, by_seed, note, of, stacked
-from paper_figures.family import FAMILY, LOSSES
+from paper_figures.family import FAMILY, LOSSES, family_runs, seeds_of
 from paper_figures.figure import PaperFigure, Scale
 from paper_figures.figures.loss_against_bytes import PANELS as EVERY
 from reference.experiments import RunConfig
@@ -28,7 +28,7 @@ WAIT = np.geomspace(1e-3, 1e2, 201)
 
 def runs(scale: Scale) -> list[RunConfig]:
     """Those of the family's figures."""
-    return [config for experiment, *_ in PANELS for config in experiment.runs(scale, FAMILY)]
+    return [config for experiment, *_ in PANELS for config in family_runs(experiment, scale)]
 
 
 def spent(here: pd.DataFrame, column: str) -> dict[str, tuple[float, float, float]]:
@@ -37,12 +37,12 @@ def spent(here: pd.DataFrame, column: str) -> dict[str, tuple[float, float, floa
     Seed by seed; an algorithm that more than half of its seeds do not bring there is left out.
     """
     adam = of(here, ADAM_CORRECTED)
-    targets = (1 + MAIN_MARGIN) * by_seed(adam, column)[1][-1]
+    targets_S = (1 + MAIN_MARGIN) * by_seed(adam, column)[1][-1]
     found = {}
     for algorithm in FAMILY:
         rows = of(here, algorithm)
         steps_T, losses_TS = by_seed(rows, column)
-        there_TS = losses_TS <= targets
+        there_TS = losses_TS <= targets_S[: losses_TS.shape[1]]
         first_S = np.where(there_TS.any(axis=0), there_TS.argmax(axis=0), -1)
         if np.mean(first_S >= 0) <= 0.5:
             continue
@@ -90,7 +90,7 @@ def draw(table: pd.DataFrame) -> Canvas:
     panels[-1].set_xlabel("time to send D floats / time of a gradient")
     handles = [Patch(color=color, label=label) for label, color in colors.items()]
     panels[-1].legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
-    note(canvas, f"{table['seed'].nunique()} seeds, medians; to 5 % above Adam's last loss; nothing overlaps")
+    note(canvas, f"{seeds_of(table)}, medians; to 5 % above Adam's last loss; nothing overlaps")
     return canvas
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 
-from gpu_impl.netlab.contestants import POWER_SGD_RANK, SCALE_BLOCK
+from gpu_impl.netlab.contestants import LAB, LONGEST, POWER_SGD_RANK, SCALE_BLOCK
 from gpu_impl.netlab.layers import LAYERS, width_for
 from gpu_impl.netlab.point import Point
 from theory.theorems.communication_volume import wire_bytes
@@ -51,5 +51,8 @@ FORMULAS: dict[str, Callable[[int, int], float]] = {
     "1-bit-update": _one_scale_a_chunk,
     "1-bit-blocks": lambda dim, n_workers: wire_bytes(dim, n_workers, n_blocks=ceil(dim / SCALE_BLOCK)),
     "1-bit-hook": _one_scale_a_chunk,
+    "1-bit-lamb": _one_scale_a_chunk,
+    "0/1": lambda dim, n_workers: _one_scale_a_chunk(dim, n_workers) / LONGEST,
+    "diloco": lambda dim, n_workers: all_reduce_bytes(dim, n_workers, 32) / LAB.sync_every,
 }
 """By the names of ``gpu_impl.netlab.contestants.CONTESTANTS``."""

@@ -45,11 +45,11 @@ class CountSketch:
         arguments.integer("seed", self.seed, 0)
 
     @lru_cache(maxsize=4)  # noqa: B019 - a few tables of hashes, which every worker needs in every step
-    def hashes(self, dim: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def hashes(self, dim: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Buckets (rows, D) and signs (rows, D), -1 or +1; not to be written."""
         random = np.random.default_rng([self.seed, dim])
         bucket_RD = random.integers(self.columns, size=(self.rows, dim))
-        sign_RD = random.integers(2, size=(self.rows, dim)) * 2 - 1
+        sign_RD = (random.integers(2, size=(self.rows, dim)) * 2 - 1).astype(np.int8)
         bucket_RD.flags.writeable = sign_RD.flags.writeable = False
         return bucket_RD, sign_RD
 
@@ -58,11 +58,11 @@ class CountSketch:
         bucket_RD, sign_RD = self.hashes(u_D.size)
         table_RC = zeros((self.rows, self.columns), u_D.dtype)
         for table_C, bucket_D, sign_D in zip(table_RC, bucket_RD, sign_RD, strict=True):
-            np.add.at(table_C, bucket_D, (sign_D * u_D).astype(u_D.dtype))
+            np.add.at(table_C, bucket_D, sign_D * u_D)
         return table_RC
 
     def estimate(self, table_RC: Array, dim: int) -> Array:
         """The estimates (D,) of the numbers whose table this is."""
         bucket_RD, sign_RD = self.hashes(dim)
         estimates_RD = sign_RD * np.take_along_axis(table_RC, bucket_RD, axis=1)
-        return np.sort(estimates_RD, axis=0)[self.rows // 2].astype(table_RC.dtype)
+        return np.sort(estimates_RD, axis=0)[self.rows // 2]

@@ -12,7 +12,7 @@ from reference import arguments
 from reference.problems import sampling
 from reference.problems.base import Array, Problem
 
-CHUNK = 32
+CHUNK = 128
 
 
 class FiniteSum(Problem):

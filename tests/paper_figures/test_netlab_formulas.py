@@ -60,7 +60,9 @@ def test_the_formulas_are_bits_a_parameter_over_the_ring():
         "ddp": ring * 4 * dim, "ddp-fp16": ring * 2 * dim, "ddp-bf16": ring * 2 * dim, "warm-up": ring * 4 * dim,
         "1-bit": ring * (dim / 8 + 16), "1-bit-update": ring * (dim / 8 + 16), "1-bit-hook": ring * (dim / 8 + 16),
         "1-bit-blocks": ring * (dim / 8 + 4 * -(-dim // 256)), "powersgd": ring * 4 * 8 * 3 * width,
+        "1-bit-lamb": ring * (dim / 8 + 16), "0/1": ring * (dim / 8 + 16) / 16, "diloco": ring * 4 * dim / 50,
     }  # fmt: skip
+    assert exact.keys() == FORMULAS.keys()
     for name, value in exact.items():
         assert FORMULAS[name](dim, 4) == pytest.approx(value, rel=gamma(16, "float64")), name
 

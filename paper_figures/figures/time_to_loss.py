@@ -1,0 +1,59 @@
+"""Loss against the wall clock over slow links: the committed race of the network lab."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+from gpu_impl.netlab.bandwidth import in_words
+from paper_figures.algorithms import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from paper_figures.claims.claim import MAIN_MARGIN
+from paper_figures.drawing import by_seed, legend_below, log_x, log_y, note, stacked
+from paper_figures.figure import PaperFigure, Scale
+from paper_figures.netlab.arrivals import BASE, committed
+
+COLORS = (BLACK, GREY, GREY, PURPLE, BLUE, ORANGE, SKY, BLUE, VERMILION, GREEN, PURPLE)
+DASHES = ("solid", (0, (5, 2)), (0, (1, 1)))
+
+
+def tabulate(scale: Scale) -> pd.DataFrame:
+    """A row for each look at the loss in each run of the committed races; columns of ``arrivals.committed``."""
+    return committed()
+
+
+def draw(table: pd.DataFrame) -> Canvas:
+    """A panel a bandwidth: held-out loss against seconds, and the line that counts as Adam's loss."""
+    bandwidths = sorted(set(table["bandwidth"]))
+    n_labels = len(set(table["label"]))
+    canvas, panels = stacked(*[3.6] * (len(bandwidths) - 1), 3.6 + 0.19 * n_labels / 2)
+    for axes, bandwidth in zip(panels, bandwidths, strict=True):
+        here = table.loc[table["bandwidth"] == bandwidth]
+        adam_S = by_seed(here.loc[here["entrant"] == BASE], "loss")[1][-1]
+        axes.axhline((1 + MAIN_MARGIN) * np.exp(np.log(adam_S).mean()), color=GREY, linewidth=1.0, linestyle=":")
+        for (label, rows), color, dashes in zip(here.groupby("label", sort=False), COLORS, cycle(DASHES), strict=False):
+            seconds_T = by_seed(rows, "seconds")[1].mean(axis=1)
+            loss_T = np.exp(np.log(by_seed(rows, "loss")[1]).mean(axis=1))
+            look: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.4}
+            axes.plot(seconds_T[1:], loss_T[1:], label=str(label), **look)
+        axes.set(ylabel="held-out loss", title=f"links of {in_words(bandwidth)}")
+        log_x(axes)
+        log_y(axes)
+    panels[-1].set_xlabel("seconds of training")
+    legend_below(panels[-1])
+    n_workers, dim = (int(table[name].to_numpy()[0]) for name in ("n_workers", "dim"))
+    note(canvas, f"{table['seed'].nunique()} seeds, geometric means; N = {n_workers}, D = {dim:,}; dots: Adam + 5 %")
+    return canvas
+
+
+FIGURE = PaperFigure(
+    name="time_to_loss",
+    title="Time to Adam's loss over slow links",
+    beside="ours; the paper has throughput, up to 3.3 times that of Adam (BERT-Large)",
+    caption="TODO",
+    draw=draw,
+    tabulate=tabulate,
+)
