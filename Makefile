@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help reproduce test soak lint docs bench gpu-check setup clean
+.PHONY: help reproduce test pytest soak lint docs bench gpu-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is.
@@ -14,7 +14,10 @@ help: ## Say what there is.
 reproduce: $(READY) ## The main job: proofs, checks, mutants, figures and claims, on the page report/index.html.
 	$(BIN)/onebit report
 
-test: lint ## All checks: lint, types, import rules, then every test.
+test: $(READY) ## All checks: lint, types, import rules and every test, side by side.
+	@$(MAKE) --no-print-directory --jobs 2 lint pytest
+
+pytest: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadgroup --durations 20
 
 soak: $(READY) ## The long campaigns: what make test has in a short form.

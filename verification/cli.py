@@ -89,6 +89,10 @@ def verify(
     minutes: Annotated[
         float | None, typer.Option(min=0, help="Stop after so long; what is left is not checked.")
     ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", min=1, max=64, help="Processes that share the cases; each loads the class."),
+    ] = 1,
     expected_failures: Annotated[Path | None, typer.Option(help="Lines CLAUSE  # REASON: these must fail.")] = None,
     json_file: Annotated[
         Path | None,
@@ -129,6 +133,7 @@ def verify(
                     seed=seed,
                     only=only or (),
                     minutes=minutes,
+                    jobs=jobs,
                     progress=lambda done, total: bars.update(bar, completed=done, total=total),
                     tell=lambda sentence: bars.console.print(sentence, highlight=False, soft_wrap=True),
                 )

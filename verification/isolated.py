@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from onebit_files import error_line
 from verification import originals
 from verification.loading import load_class
+from verification.partners import Partners
 from verification.relation.finding import AdapterError
 from verification.search.clauses import CLAUSES, clause_of, clauses_of
 from verification.search.driver import Driver
@@ -120,6 +121,7 @@ def search_isolated(
     seed: int = 0,
     only: Sequence[str] = (),
     minutes: float | None = None,
+    jobs: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Outcome:
@@ -132,6 +134,7 @@ def search_isolated(
         seed: another one makes other cases.
         only: ids of clauses.
         minutes: when the search is cut off; None is the profile's.
+        jobs: processes that share the cases.
         progress: called after each case with how many are done, of how many.
         tell: called once, early, where the time will hardly do.
 
@@ -141,7 +144,7 @@ def search_isolated(
     began = time.monotonic()
     delivered = _Delivered(60 * (profile.minutes if minutes is None else minutes))
     delivered.ends = began + delivered.limit + GRACE  # to load the class and to call it once
-    options = {"profile": profile, "name": name, "seed": seed, "only": tuple(only), "minutes": minutes}
+    options = {"profile": profile, "name": name, "seed": seed, "only": tuple(only), "minutes": minutes, "jobs": jobs}
     ours, theirs = Pipe()
     command = [sys.executable, "-c", START, str(theirs.fileno()), *sys.path]
     why, stopped = "", False
@@ -235,19 +238,22 @@ def main(descriptor: int) -> None:
     try:
         driver = Driver(load_class(target), apart=True)
         _check_names(driver, options["only"])
-        result = search(
-            driver,
-            profile=options["profile"],
-            name=options["name"],
-            seed=options["seed"],
-            only=options["only"],
-            minutes=options["minutes"],
-            progress=lambda done, total: send("case", done, total),
-            begin=lambda verdicts: send("begin", driver.name, verdicts),
-            found=lambda verdict: send("found", verdict),
-            tell=lambda sentence: send("tell", sentence),
-            searched=lambda result: send("searched", result),
-        )
+        profile, minutes = options["profile"], options["minutes"]
+        shared = {name: options[name] for name in ("profile", "seed", "only")}
+        limit = 60 * (profile.minutes if minutes is None else minutes)
+        with Partners(target, shared, options["jobs"], limit) as partners:
+            result = search(
+                driver,
+                **shared,
+                name=options["name"],
+                minutes=minutes,
+                progress=lambda done, total: send("case", done, total),
+                begin=lambda verdicts: send("begin", driver.name, verdicts),
+                found=lambda verdict: send("found", verdict),
+                tell=lambda sentence: send("tell", sentence),
+                searched=lambda result: send("searched", result),
+                others=partners,
+            )
         send("result", result)
     except (ValueError, AdapterError) as error:
         send("error", str(error))

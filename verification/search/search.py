@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,72 @@ SAMPLE = 12
 """In so many of the cases in which a clause fails, and of those in which it holds, it must hold with a declaration for
 that to be named."""
 
+WAITING = 0.5
+"""Seconds between two looks at the time while other processes have cases left."""
+
 TOLD_AFTER, TOLD_ABOVE = 0.05, 3
 """After this share of its time a search says how long a whole one takes, if that is so many times its limit."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What came of one case.
+
+    Attributes:
+        judged: names of the clauses that were.
+        found: clause -> its findings.
+        refused: why the class refused the case; empty: it did not.
+        size: how much there is to read in it.
+        seconds: that it took.
+        took: seconds of each call of the class.
+    """
+
+    judged: frozenset[str]
+    found: dict[str, list[Finding]]
+    refused: str
+    size: float
+    seconds: float
+    took: tuple[float, ...]
+
+
+class Sharers(Protocol):
+    """Other processes that examine cases of the same search; see ``verification/partners.py``."""
+
+    count: int
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Their processor time so far."""
+        ...
+
+    def numbers(self, total: int) -> Iterator[int]:
+        """The cases, by number, that this process is to examine: those that no other one has taken."""
+        ...
+
+    def arrived(self, patience: float) -> list[tuple[int, Examined]]:
+        """What others have examined since the last call; waits so many seconds for the first."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether more will arrive."""
+        ...
+
+
+class Nobody:
+    """This process examines all."""
+
+    count = 0
+    cpu_seconds = 0.0
+    busy = False
+
+    def numbers(self, total: int) -> Iterator[int]:
+        """All of them."""
+        return iter(range(total))
+
+    def arrived(self, patience: float) -> list[tuple[int, Examined]]:
+        """Nothing."""
+        return []
 
 
 @dataclass
@@ -81,64 +145,107 @@ class _Search:
         self.tallies = {clause.id: _Tally(clause) for clause in self.clauses}
         self.done: dict[str, list[Row]] = {plan.level: [] for plan in self.plans}
         self.refused: list[tuple[str, str, Row | None]] = []
-        self.whole: set[str] = set()
+        self.left = {plan.level: len(plan) for plan in self.plans}
         self.cases, self.limit = 0, math.inf
         self.costs: list[tuple[float, float, float]] = []
+        self.took: list[float] = []
+        self.shared_by = 1
 
-    def run(self, limit: float, progress: Callable[[int, int], None], tell: Callable[[str], None]) -> None:
-        """Check every case of the plans, until ``limit`` seconds are over; where something is found, a part of them."""
-        self.limit = limit
+    @cached_property
+    def listed(self) -> list[tuple[Plan, Callable[[], Case], Row | None]]:
+        """Every case of the plans, each with its row if it has one; their places are their numbers."""
+        listed: list[tuple[Plan, Callable[[], Case], Row | None]] = []
+        for plan in self.plans:
+            listed += [(plan, partial(plan.case, row, seed), row) for row, seed in plan.rows]
+            listed += [(plan, partial(_itself, case), None) for case in plan.specials]
+        return listed
+
+    def run(
+        self, limit: float, progress: Callable[[int, int], None], tell: Callable[[str], None], others: Sharers
+    ) -> None:
+        """Check every case of the plans, until ``limit`` seconds are over; where something is found, a part of them.
+
+        They are noted in the order of their numbers, whoever examines them, so that the same comes out.
+        """
+        self.limit, self.shared_by = limit, 1 + others.count
         self.driver.deadline = self.begin + limit
-        total, told = sum(len(plan) for plan in self.plans), False
+        early, told = dict[int, Examined](), False
+
+        def note_in_order() -> None:
+            nonlocal told
+            while self.cases in early:
+                self.note(self.cases, early.pop(self.cases))
+                progress(self.cases, len(self.listed))
+            late = not told and time.monotonic() - self.begin > TOLD_AFTER * limit
+            if late and (needed := self.seconds_needed()) is not None:
+                told = True
+                if needed > TOLD_ABOVE * limit:
+                    tell(self.how_long())
+
         with suppress(OutOfTime):
-            for plan in self.plans:
-                for row, seed in plan.rows:
-                    start = time.monotonic()
-                    self.one(plan, partial(plan.case, row, seed), row)
-                    self.costs.append((*costs_of_row(row), time.monotonic() - start))
-                    progress(self.cases, total)
-                    late = not told and time.monotonic() - self.begin > TOLD_AFTER * limit
-                    if late and (needed := self.seconds_needed()) is not None:
-                        told = True
-                        if needed > TOLD_ABOVE * limit:
-                            tell(self.how_long())
-                for case in plan.specials:
-                    self.one(plan, lambda case=case: case, None)
-                    progress(self.cases, total)
-                self.whole.add(plan.level)
+            for number in others.numbers(len(self.listed)):
+                early[number] = self.examine(number)
+                early.update(others.arrived(0.0))
+                note_in_order()
+            while others.busy and self.cases < len(self.listed):
+                if self.driver.left < 0:
+                    raise OutOfTime
+                early.update(others.arrived(WAITING))
+                note_in_order()
+        for number in sorted(early):  # where the time was over
+            self.note(number, early[number])
 
     @property
     def cut(self) -> bool:
         """Whether the time was over before the last case."""
-        return len(self.whole) < len(self.plans)
+        return any(self.left.values())
 
-    def one(self, plan: Plan, make: Callable[[], Case], row: Row | None) -> None:
-        """Check one case, and note what was judged and found."""
-        case, judged = make(), set[str]()
-        found: dict[str, list[Finding]] = {}
-        self.cases += 1
+    def examine(self, number: int) -> Examined:
+        """Check the case of that number.
+
+        Raises:
+            OutOfTime: the time is over.
+        """
+        plan, make, _ = self.listed[number]
+        judged, found, refused = set[str](), dict[str, list[Finding]](), ""
+        start, calls = time.monotonic(), len(self.driver.took)
+        case = make()
+        size = plan.size(case)
         try:
             with np.errstate(all="ignore"):  # a wrong state may hold anything
                 for finding in check(self.driver, case, judged):
                     found.setdefault(finding.clause, []).append(finding)
         except Unsupported as reason:
-            self.refused.append((plan.level, str(reason), row))
-        else:
-            if row is not None:
-                self.done[plan.level].append(row)
-        for name in judged | set(found):
+            refused = str(reason) or "it is not supported"
+        seconds, took = time.monotonic() - start, tuple(self.driver.took[calls:])
+        return Examined(frozenset(judged), found, refused, size, seconds, took)
+
+    def note(self, number: int, examined: Examined) -> None:
+        """Note what was judged and found in the case of that number."""
+        plan, make, row = self.listed[number]
+        found, size = examined.found, examined.size
+        self.cases += 1
+        self.left[plan.level] -= 1
+        self.took += examined.took
+        if row is not None:
+            self.costs.append((*costs_of_row(row), examined.seconds))
+        if examined.refused:
+            self.refused.append((plan.level, examined.refused, row))
+        elif row is not None:
+            self.done[plan.level].append(row)
+        for name in examined.judged | set(found):
             tally = self.tallies.get(f"{plan.level}.{name}")
             if tally is None:
                 continue
             tally.cases += 1
             if row is not None:
                 tally.rows.append(row)
-            size = plan.size(case)
             if row is not None:
                 (tally.again if name in found else tally.held).append(make)
             if name in found:
                 tally.failed.add(self.cases)
             if name in found and (tally.failing is None or size < tally.failing[0]):
+                case = make()
                 tally.failing = size, case, found[name]
                 self.found(Verdict(tally.clause, "fails", tuple(found[name]), case, tally.cases))
                 self.driver.deadline = self.begin + SEARCHING * self.limit
@@ -155,7 +262,7 @@ class _Search:
             verdict.outcome, verdict.case, verdict.findings = "fails", case, tuple(findings)
         elif refused := self.refused_in(clause):
             verdict.note = f"{counted(len(refused), 'case')} of its domain {_were(refused)} refused: {refused[0][0]}"
-        elif clause.level not in self.whole:
+        elif self.left[clause.level]:
             verdict.note = f"the time was over, after {counted(tally.cases, 'case')}"
         elif tally.cases >= LEAST_CASES and pairs[0] >= LEAST_PAIRS * pairs[1]:
             verdict.outcome = "holds"
@@ -227,14 +334,14 @@ class _Search:
 
     def seconds_needed(self) -> float | None:
         """How long all rows take, by those so far; None: too few to say."""
-        if len(self.driver.took) < ENOUGH_CALLS or not self.costs:
+        if len(self.took) < ENOUGH_CALLS or not self.costs:
             return None
         costs_RK = np.array([costs_of_row(row) for plan in self.plans for row, _ in plan.rows], np.float64)
-        return whole_time(np.array(self.costs), costs_RK)
+        return whole_time(np.array(self.costs), costs_RK) / self.shared_by
 
     def how_long(self) -> str:
         """How long a full check takes: the calls at the mean of those so far, and what is done beside them."""
-        took_C, seconds = np.array(self.driver.took), self.seconds_needed()
+        took_C, seconds = np.array(self.took), self.seconds_needed()
         if seconds is None:
             return f"{counted(len(took_C), 'call')} are too few to say how long a full check takes"
         each = float(np.minimum(took_C, np.quantile(took_C, 0.95)).mean())  # the first call of a thing may be slow
@@ -311,6 +418,7 @@ def search(
     found: Callable[[Verdict], None] = lambda verdict: None,
     tell: Callable[[str], None] = lambda sentence: None,
     searched: Callable[[Result], None] = lambda result: None,
+    others: Sharers | None = None,
 ) -> Result:
     """Search the whole case space of a class; ``only`` these clauses get a verdict (none: all do).
 
@@ -326,29 +434,53 @@ def search(
         found: called with each failure that is smaller than those before it of its clause.
         tell: called once, early, where the time will hardly do.
         searched: called with the result before its counterexamples are made smaller.
+        others: processes that examine a part of the cases; None: there are none.
 
     Raises:
         AdapterError: the class can't be driven at all; one sentence says why.
     """
     settings, began = PROFILES[profile] if isinstance(profile, str) else profile, time.process_time()
-    driver = driver.advising(False)  # until the counterexamples are small
-    probe(driver)
-    run = _Search(driver, settings, seed, only, found, name or (profile if isinstance(profile, str) else "such a"))
+    run = prepared(driver, settings, seed, only, found, name or (profile if isinstance(profile, str) else "such a"))
+    driver = run.driver
     begin([Verdict(clause) for clause in run.clauses])
     limit = 60 * (settings.minutes if minutes is None else minutes)
-    with _collecting_seldom():
-        run.run(limit, progress, tell)
-    seconds, cpu_seconds = time.monotonic() - run.begin, time.process_time() - began
+    others = others or Nobody()
+    with collecting_seldom():
+        run.run(limit, progress, tell, others)
+    seconds, cpu_seconds = time.monotonic() - run.begin, time.process_time() - began + others.cpu_seconds
     verdicts, coverage = [run.verdict(clause) for clause in run.clauses], [run.coverage(plan) for plan in run.plans]
     result = Result(verdicts, coverage, run.left_out, run.notes(), run.cases, seconds, cpu_seconds)
     searched(result)
     driver.deadline = run.begin + limit
     causes = run.explained(verdicts)
-    return replace(result, causes=causes, seconds=time.monotonic() - run.begin, cpu_seconds=time.process_time() - began)
+    seconds, cpu_seconds = time.monotonic() - run.begin, time.process_time() - began + others.cpu_seconds
+    return replace(result, causes=causes, seconds=seconds, cpu_seconds=cpu_seconds)
+
+
+def prepared(
+    driver: Driver,
+    profile: Profile,
+    seed: int,
+    only: Sequence[str] = (),
+    found: Callable[[Verdict], None] = lambda verdict: None,
+    name: str = "",
+) -> _Search:
+    """A search before its first case; the same cases for the same seed, in whichever process.
+
+    Raises:
+        AdapterError: the class can't be driven at all.
+    """
+    driver = driver.advising(False)  # until the counterexamples are small
+    probe(driver)
+    return _Search(driver, profile, seed, only, found, name)
+
+
+def _itself(case: Case) -> Case:
+    return case
 
 
 @contextmanager
-def _collecting_seldom() -> Iterator[None]:
+def collecting_seldom() -> Iterator[None]:
     """Look for circles of objects after 100,000 new ones, not 700: a search makes many and keeps most (quick: -9 %)."""
     before = gc.get_threshold()
     gc.freeze()

@@ -75,7 +75,7 @@ class Result:
         notes: what kept the search from being whole, each with what to do.
         cases: how many were tried.
         seconds: until they were, by the clock.
-        cpu_seconds: the processor time of that in this process, which others on the machine hardly change.
+        cpu_seconds: the processor time of that in all its processes, which others on the machine hardly change.
         causes: why clauses fail, each with the clauses that do for it; the shortest program first.
     """
 
