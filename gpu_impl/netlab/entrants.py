@@ -31,7 +31,7 @@ LAP = 20
 HELD_OUT = 20
 """Every so-manyth window is kept for measuring."""
 MEASURED = 256
-GRID = (1e-3, 3e-3, 1e-2, 3e-2)
+GRID = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 SHORT = 30
 """T_w of the short warm-up, with bias correction (docs/choosing.md)."""
 PUBLISHED = 0.15
@@ -78,17 +78,17 @@ def _entrant(name: str, lr: float, *, title: str = "", short: bool = False) -> E
 
 
 ENTRANTS: dict[str, Entrant] = {
-    "ddp": _entrant("ddp", 1e-2),
-    "ddp-fp16": _entrant("ddp-fp16", 1e-2),
-    "ddp-bf16": _entrant("ddp-bf16", 1e-2),
-    "powersgd": _entrant("powersgd", 1e-2, short=True),
-    "1-bit": _entrant("1-bit", 1e-2),
-    "1-bit-short": _entrant("1-bit", 1e-2, title="1-bit Adam, T_w = 30", short=True),
-    "1-bit-update-short": _entrant("1-bit-update", 1e-2, title="1-bit Adam, update form, T_w = 30", short=True),
-    "1-bit-hook-short": _entrant("1-bit-hook", 1e-2, title="1-bit Adam, DDP hook, T_w = 30", short=True),
+    "ddp": _entrant("ddp", 3e-3),
+    "ddp-fp16": _entrant("ddp-fp16", 3e-3),
+    "ddp-bf16": _entrant("ddp-bf16", 3e-3),
+    "powersgd": _entrant("powersgd", 1e-3, short=True),
+    "1-bit": _entrant("1-bit", 3e-3),
+    "1-bit-short": _entrant("1-bit", 3e-3, title="1-bit Adam, T_w = 30", short=True),
+    "1-bit-update-short": _entrant("1-bit-update", 3e-3, title="1-bit Adam, update form, T_w = 30", short=True),
+    "1-bit-hook-short": _entrant("1-bit-hook", 3e-3, title="1-bit Adam, DDP hook, T_w = 30", short=True),
     "1-bit-lamb": _entrant("1-bit-lamb", 1e-2),
-    "0/1": _entrant("0/1", 1e-2, title="0/1 Adam"),
-    "diloco": _entrant("diloco", 1e-2, title=f"DiLoCo, H = {LAP}"),
+    "0/1": _entrant("0/1", 3e-4, title="0/1 Adam"),
+    "diloco": _entrant("diloco", 1e-3, title=f"DiLoCo, H = {LAP}"),
 }
 """In the order of the tables."""
 
