@@ -39,9 +39,9 @@ def _stoppable() -> Iterator[Callable[[], None]]:
         return
     numbers = (signal.SIGINT, signal.SIGTERM)
 
-    def ignore() -> None:
+    def ignore() -> None:  # not SIG_IGN, where an interrupt inside a call of the class would count as the class's own
         for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
+            signal.signal(number, lambda number, frame: None)
 
     def stop(number: int, frame: Any) -> None:
         ignore()

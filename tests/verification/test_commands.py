@@ -13,12 +13,17 @@ from xml.etree import ElementTree
 import pytest
 import typer
 from rich.console import Console
+from search_support import BRIEF
 
 from verification.cli import _print_causes, _stoppable, mutants, verify
+from verification.independent.optimizers import Eager
 from verification.mutants import score as scoring
+from verification.raised import of_the_user
 from verification.search.cases import CollectiveCase
 from verification.search.causes import Cause
+from verification.search.driver import Driver
 from verification.search.plan import PROFILES
+from verification.search.search import search
 
 CODE = """
 import numpy as np
@@ -323,8 +328,9 @@ def test_a_stopped_search_says_and_writes_what_it_found(tmp_path, quick):
 def test_a_second_signal_changes_nothing():
     before = signal.getsignal(signal.SIGTERM)
     with _stoppable():
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as stopped:
             signal.raise_signal(signal.SIGTERM)
+        assert of_the_user(stopped.value)
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
     with _stoppable() as finish:
@@ -354,6 +360,22 @@ def test_coverage_is_printed(file, capsys):
     assert "pairs are left out: products would overflow" in text
     assert " s of processor time" in text
     assert "left out, because NoCompression has no bytes_per_worker(): wire_bytes" in text
+
+
+def test_a_signal_inside_a_call_of_the_class_stops_the_search():
+    """It is no finding against the class, which with mutants would count as found."""
+
+    class Interrupted(Eager):
+        calls = 0
+
+        def step(self, grads_ND):
+            Interrupted.calls += 1
+            if Interrupted.calls == 300:
+                signal.raise_signal(signal.SIGTERM)
+            super().step(grads_ND)
+
+    with _stoppable(), pytest.raises(KeyboardInterrupt):
+        search(Driver(Interrupted), profile=BRIEF)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
