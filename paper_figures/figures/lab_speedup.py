@@ -30,9 +30,9 @@ LOOKS = {
 def tabulate(scale: Scale) -> pd.DataFrame:
     """Columns kind ("lab", "table 1" or "published"), label, share, speedup, bits; share: exchange over the rest.
 
-    The lab: the newest committed sweep at N = 4, all its bandwidths; ``bits`` is what a step without compression sends for a
-    number. Table 1's rows are what T10b says of one bit in place of fp16, with everything else as published; the two
-    published numbers are the largest of the compression stage, at the share of Table 1's slowest row.
+    The lab: the newest committed sweep at N = 4, all its bandwidths; ``bits`` is what a step without compression sends
+    for a number. Table 1's rows are what T10b says of one bit in place of fp16, with everything else as published; the
+    two published numbers are the largest of the compression stage, at the share of Table 1's slowest row.
     """
     file = sorted(file for file in RESULTS.glob("*.json") if {point.n_workers for point in points_of(file)} == {4})[-1]
     points, rows = points_of(file), []

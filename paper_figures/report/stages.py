@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +76,24 @@ def check_all(folder: Path, jobs: int) -> Iterator[Evidence]:
     joblib's these can't start, for they inherit a start method that only joblib knows.
     """
     long_first = sorted(IMPLEMENTATIONS, key=lambda name: (name.startswith("reference"), name != "optimizer"))
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         try:
             for done in as_completed([pool.submit(check, name, folder) for name in long_first]):
                 yield done.result()
         finally:  # after a failure or Ctrl-C nothing new begins
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """Let this process end when the one that started it has: a killed report must not go on computing."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def check(name: str, folder: Path) -> Evidence:

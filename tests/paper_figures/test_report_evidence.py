@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -193,3 +195,33 @@ def test_the_command_ends_with_1_when_something_is_false(cheap, tmp_path, capsys
 def test_a_wrong_scale_is_one_sentence(cheap, tmp_path):
     with pytest.raises(typer.BadParameter, match="--scale must be quick or full, got 'huge'"):
         report(out=tmp_path, scale="huge", jobs=1)
+
+
+def test_a_killed_report_leaves_no_check_behind(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing, os, time\n"
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from paper_figures.report.stages import end_with_parent\n"
+        "if __name__ == '__main__':\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=end_with_parent)\n"
+        "    print(pool.submit(os.getpid).result(), flush=True)\n"
+        "    pool.submit(time.sleep, 600).result()\n"
+    )
+    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as report:
+        assert report.stdout is not None
+        check = int(report.stdout.readline())
+        report.kill()
+    end = time.monotonic() + 60
+    while is_running(check) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not is_running(check)
+
+
+def is_running(pid):
+    """Whether there is such a process, and not only its exit status that nobody asks for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
