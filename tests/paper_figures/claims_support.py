@@ -25,6 +25,7 @@ from paper_figures.algorithms import (
 from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED, ONE_BIT_UNFUSED
 from paper_figures.claims.problems import FIGURES, PROBLEMS
 from paper_figures.claims.registry import all_claims, claims_table
+from paper_figures.claims.statements import time_to_loss as claim_36
 from paper_figures.family import DILOCO, ONE_BIT_LAMB, SPARSE_LOCO, ZERO_ONE
 from paper_figures.figures import freeze_rule, gan, robustness
 from verification.adapters.published.pages import LAWS
@@ -56,6 +57,7 @@ def good_facts():
         "short_warmup": short(1e-2),
         "robustness": forms(),
         **family(),
+        "time_to_loss": race(),
         "naive_adam": naive(),
         "variance_stability": variances(0.01),
         "freeze_rule": rule(TRUE_LEVELS),
@@ -78,6 +80,19 @@ def good_facts():
             "warmup_share": {"BERT-Large": 0.15, "SQuAD": 0.15},
         },
     }
+
+
+def race(slow=0.3, fast=0.8):
+    """DDP is at Adam's loss after 2 of 3 seconds; 1-bit Adam after so many times as long, on slow and on fast links."""
+    tables = []
+    for bandwidth, share in ((1e8, slow), (1e9, fast)):
+        for seed in range(SEEDS):
+            for entrant, label, times in (("ddp", claim_36.ADAM, 1.0), ("1-bit-short", claim_36.ONE_BIT, share)):
+                rows = pd.DataFrame({"step": range(4), "loss": [4.0, 2.0, 1.04, 1.0]})
+                rows["seconds"] = rows["step"] * times * (1 + 0.01 * seed * (times != 1))
+                rows["payload_bytes"] = 1e6 * rows["step"]
+                tables.append(rows.assign(entrant=entrant, label=label, seed=seed, bandwidth=bandwidth))
+    return pd.concat(tables, ignore_index=True)
 
 
 def naive(square=0.9, spread=1.1):
@@ -309,6 +324,7 @@ def bad_facts():
         "P33": family({ONE_BIT_LAMB.label: 1.0}),
         "P34": family({DILOCO.label: 1.0, SPARSE_LOCO.label: 1.0}),
         "P35": {"freeze_rule": rule(TRUE_LEVELS, two_sided=5.0, late=BY_RULE)},
+        "P36": {"time_to_loss": race(slow=2.0, fast=2.0)},
     }
 
 
@@ -364,6 +380,7 @@ def partly_bad_facts():
         ("P23", on("digits_mlp", {DOUBLE_SQUEEZE.label: 1.0}), ["digits MLP"]),
         ("P24", {"measurements": measurements(SECONDS, workers=(2, 8))}, ["N = 2"]),
         ("P25", {"measurements": slow_at_first}, ["made up, D < 2^24"]),
+        ("P36", {"time_to_loss": race(fast=2.0)}, ["links of 1Gbit"]),
         ("P31", {"gan": game(one_bit=1.5e-2, other=1.4e-2)}, [
             "GAN on digits, blocks of 32", "GAN on digits, update form"]),
     ]  # fmt: skip
@@ -381,6 +398,7 @@ def fatal_facts():
         ("P16", {"scale_and_sparsity": sparsity(l2=1.0, dense_l2=1e-2)}, ["1.6% non-zeros"]),
         ("P17", {"variance_floor": sweep("kappa", ONE_BIT.label, {0.0: 1e-3, 1e-3: 1e-2}, {FROZEN.label: 1e-2})}, [
             "κ = 0, as published"]),
+        ("P36", {"time_to_loss": race(slow=2.0)}, ["links of 100Mbit"]),
         ("P18", {"linear_speedup": speedup(-0.6, size=1e6)}, ["every N and T"]),
     ]  # fmt: skip
 
