@@ -30,8 +30,8 @@ def with_results(figures: Iterable[PaperFigure], scale: Scale) -> tuple[list[Pap
     here, wanted = [], []
     for figure in figures:
         try:
-            if figure.scales == (Scale.FULL,):
-                figure_table(figure, scale, RunStore(Path()))
+            if figure.tabulate is not None:
+                figure.tabulate(scale)
             here.append(figure)
         except MissingResultsError as error:
             wanted.append(f"{figure.name}: {error}")

@@ -43,6 +43,10 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
 - `onebit report` and `onebit figures` take 5 seeds, or 10 for `robustness` and `gan`. With `--scale full` they take 20,
   and two to four times as long: for claims that are not decided. The data of a figure are beside it, in
   `report/figures/NAME.csv`. A verdict needs the whole report, which writes all checks into `report/claims.json`.
+- To change one thing in Python: `from paper_figures.algorithms import DIGITS, ONE_BIT`, then
+  `from reference.experiments import run`. Now `run(DIGITS.run(ONE_BIT, seed=7, hyper={{"lr": 3e-3}}))` is the table of
+  one run of the digits' figure with another seed and another step size. `LOGISTIC`, `TEXT` and `PATCHES` are the
+  other problems.
 - Every algorithm has its own best step size, found for all of them with the same number of runs on seeds that no figure
   uses (`python -m paper_figures.tuning`). The exceptions are the GAN and the sweeps, whose captions give one step size
   for all.

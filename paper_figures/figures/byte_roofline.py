@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 import gpu_impl
 from paper_figures.algorithms import BLACK, BLUE, GREY, ORANGE, PURPLE, SKY, VERMILION
 from paper_figures.drawing import legend_below, log_y, note, stacked
-from paper_figures.figure import PaperFigure, Scale
+from paper_figures.figure import MissingResultsError, PaperFigure, Scale
 from theory.theorems.byte_floor import ADAM_STREAMS, bytes_per_parameter, streamed
 
 RESULTS = Path(gpu_impl.__file__).parent / "benchmarks" / "results"
@@ -34,11 +34,11 @@ def tabulate(scale: Scale) -> pd.DataFrame:
     bytes an element, at the copy bandwidth measured in the same run at the same size.
 
     Raises:
-        FileNotFoundError: there is no results file.
+        MissingResultsError: there is no results file.
     """
     files = sorted(RESULTS.glob("*.csv"))
     if not files:
-        raise FileNotFoundError(f"no benchmark results in {RESULTS}: run `onebit bench kernels`")
+        raise MissingResultsError(f"no benchmark results in {RESULTS}: run `onebit bench kernels`")
     table = pd.concat([pd.read_csv(file).assign(file=file.stem) for file in files], ignore_index=True)
     steps = table.loc[
         table["kernel"].isin(["step", "adam"]) & (table["n_workers"] == N_WORKERS) & (table["grad_dtype"] == "float32")

@@ -13,6 +13,7 @@ import pandas as pd
 import gpu_impl
 from gpu_impl.netlab.race import Run
 from paper_figures.claims.claim import MAIN_MARGIN
+from paper_figures.figure import MissingResultsError
 
 RESULTS = Path(gpu_impl.__file__).parent / "netlab" / "results" / "race"
 BASE = "ddp"
@@ -29,11 +30,14 @@ def committed() -> pd.DataFrame:
     """The runs of all files that ``--json`` has written into ``RESULTS``, with ``file`` and the machine's ``device``.
 
     Raises:
-        FileNotFoundError: there is none.
+        MissingResultsError: there is none.
     """
     files = sorted(RESULTS.glob("*.json"))
     if not files:
-        raise FileNotFoundError(f"no race in {RESULTS}: run `python -m paper_figures.netlab.time_to_loss --json FILE`")
+        raise MissingResultsError(
+            f"there is no race in {RESULTS}; as root, in half an hour, `python -m "
+            f"paper_figures.netlab.time_to_loss --json {RESULTS / 'MACHINE-DATE.json'}` makes one"
+        )
     records = [(file.stem, json.loads(file.read_text(encoding="utf-8"))) for file in files]
     return pd.concat(
         [

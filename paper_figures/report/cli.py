@@ -71,7 +71,7 @@ def report(
                 written=datetime.now(UTC).strftime("%Y-%m-%d, %H:%M UTC"),
             )
         )
-    except (ValueError, AdapterError) as error:
+    except (ValueError, OSError, AdapterError) as error:
         raise typer.BadParameter(str(error)) from None
     for item in evidence.values():
         write_atomically(out / f"{item.name}.json", item.to_json())

@@ -20,11 +20,10 @@ from figures_support import (
 from paper_figures.algorithms import ADAM, ADAM_FAMILY, ONE_BIT, SGD_FAMILY
 from paper_figures.claims.registry import all_claims
 from paper_figures.family import FAMILY, FEWER, UNCLAIMED
-from paper_figures.figure import PaperFigure, Scale
-from paper_figures.figures import (
-    byte_roofline,
-)
-from paper_figures.render import figure_table, render, save
+from paper_figures.figure import MissingResultsError, PaperFigure, Scale
+from paper_figures.figures import byte_roofline, time_to_loss
+from paper_figures.netlab import arrivals
+from paper_figures.render import figure_table, render, save, with_results
 from reference.experiments import RunConfig, RunStore
 
 NAMES = {
@@ -129,8 +128,16 @@ def test_a_picture_has_labels_and_a_legend_and_nothing_leaves_it(figure):
 
 def test_no_results_file_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(byte_roofline, "RESULTS", tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no benchmark results in .*: run `onebit bench kernels`"):
+    with pytest.raises(MissingResultsError, match=r"no benchmark results in .*: run `onebit bench kernels`"):
         byte_roofline.tabulate(Scale.QUICK)
+    monkeypatch.setattr(arrivals, "RESULTS", tmp_path)
+    with pytest.raises(MissingResultsError, match=f"there is no race in {tmp_path}; as root, in half an hour"):
+        time_to_loss.tabulate(Scale.QUICK)
+    here, wanted = with_results(FIGURES.values(), Scale.QUICK)
+    assert {figure.name for figure in FIGURES.values()} - {figure.name for figure in here} == {
+        "byte_roofline", "time_to_loss"
+    }  # fmt: skip
+    assert [line.partition(":")[0] for line in wanted] == ["byte_roofline", "time_to_loss"]
 
 
 def test_a_figure_has_one_source_of_its_table():
