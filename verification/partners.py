@@ -42,7 +42,7 @@ class Partners:
     def __init__(self, target: str, options: dict[str, Any], jobs: int, limit: float) -> None:
         self.count = jobs - 1
         self._numbers, self._put = os.pipe()
-        self._pipes: dict[Connection, subprocess.Popen[bytes]] = {}
+        self._pipes: dict[Any, subprocess.Popen[bytes]] = {}  # by our end, a Connection but for Windows
         for _ in range(self.count):
             ours, theirs = Pipe()
             fds = (theirs.fileno(), self._numbers)
@@ -50,7 +50,7 @@ class Partners:
             theirs.close()
             ours.send((target, options, limit))
             self._pipes[ours] = process
-        self._open, self._seconds = set(self._pipes), dict[Connection, float]()
+        self._open, self._seconds = set(self._pipes), dict[Any, float]()
 
     def numbers(self, total: int) -> Iterator[int]:
         """The cases that this process is to examine; the others find theirs from now on."""

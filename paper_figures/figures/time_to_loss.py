@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,21 @@ from paper_figures.drawing import by_seed, legend_below, log_x, log_y, note, sta
 from paper_figures.figure import PaperFigure, Scale
 from paper_figures.netlab.arrivals import BASE, committed
 
-COLORS = (BLACK, GREY, GREY, PURPLE, BLUE, ORANGE, SKY, BLUE, VERMILION, GREEN, PURPLE)
-DASHES = ("solid", (0, (5, 2)), (0, (1, 1)))
+DASHED, DOTTED = (0, (5, 2)), (0, (1, 1))
+LOOKS: dict[str, tuple[str, Any]] = {
+    "ddp": (BLACK, "solid"),
+    "ddp-fp16": (GREY, DASHED),
+    "ddp-bf16": (GREY, DOTTED),
+    "powersgd": (PURPLE, DASHED),
+    "1-bit": (BLUE, DASHED),
+    "1-bit-short": (BLUE, "solid"),
+    "1-bit-update-short": (SKY, "solid"),
+    "1-bit-hook-short": (SKY, DOTTED),
+    "1-bit-lamb": (GREEN, "solid"),
+    "0/1": (ORANGE, "solid"),
+    "diloco": (VERMILION, DASHED),
+}
+"""By entrant: its colour and its dashes."""
 
 
 def tabulate(scale: Scale) -> pd.DataFrame:
@@ -34,7 +46,8 @@ def draw(table: pd.DataFrame) -> Canvas:
         here = table.loc[table["bandwidth"] == bandwidth]
         adam_S = by_seed(here.loc[here["entrant"] == BASE], "loss")[1][-1]
         axes.axhline((1 + MAIN_MARGIN) * np.exp(np.log(adam_S).mean()), color=GREY, linewidth=1.0, linestyle=":")
-        for (label, rows), color, dashes in zip(here.groupby("label", sort=False), COLORS, cycle(DASHES), strict=False):
+        for label, rows in here.groupby("label", sort=False):
+            color, dashes = LOOKS[rows["entrant"].iloc[0]]
             seconds_T = by_seed(rows, "seconds")[1].mean(axis=1)
             loss_T = np.exp(np.log(by_seed(rows, "loss")[1]).mean(axis=1))
             look: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.4}
@@ -45,7 +58,9 @@ def draw(table: pd.DataFrame) -> Canvas:
     panels[-1].set_xlabel("seconds of training")
     legend_below(panels[-1])
     n_workers, dim = (int(table[name].to_numpy()[0]) for name in ("n_workers", "dim"))
-    note(canvas, f"{table['seed'].nunique()} seeds, geometric means; N = {n_workers}, D = {dim:,}; dots: Adam + 5 %")
+    counts = [len(set(rows["seed"])) for _, rows in table.groupby("label")]
+    seeds = f"{max(counts)} seeds ({min(counts)} of some)" if min(counts) < max(counts) else f"{max(counts)} seeds"
+    note(canvas, f"{seeds}, geometric means; N = {n_workers}, D = {dim:,}; dots: Adam + 5 %")
     return canvas
 
 
@@ -53,7 +68,13 @@ FIGURE = PaperFigure(
     name="time_to_loss",
     title="Time to Adam's loss over slow links",
     beside="ours; the paper has throughput, up to 3.3 times that of Adam (BERT-Large)",
-    caption="TODO",
+    caption=(
+        "A character transformer on four workers over links of one speed, held-out loss against the wall clock, "
+        "committed measurement on two processor cores. At 100 Mbit/s 1-bit Adam with a warm-up of 30 steps is within "
+        "5 % of Adam's last loss 4.1 times sooner than Adam under DDP (9 s against 39 s), with a warm-up of 15 % of "
+        "the steps 3 times, fp16 1.7 times. At 1 Gbit/s computation decides, and it is 1.3 times. PowerSGD of rank 1 "
+        "and DiLoCo do not come there in 400 steps. Those below the fourth ran with one seed, and say little."
+    ),
     draw=draw,
     tabulate=tabulate,
 )
