@@ -17,7 +17,7 @@ from paper_figures.claims.statistics import final, interval, last, paired
 from paper_figures.family import FAMILY, KINDS, LOSSES
 from paper_figures.figure import Scale
 from paper_figures.figures.choosing import PANELS
-from reference.experiments import sweep
+from reference.experiments import RunConfig, sweep
 from reference.experiments.sweep import default_store
 
 NAMES = {"mlp": "digits", "char_transformer": "text", "denoising": "patches"}
@@ -50,10 +50,14 @@ def lines(table: pd.DataFrame) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
+def runs() -> list[RunConfig]:
+    """Five seeds of every system, on all problems."""
+    return [config for experiment, *_ in PANELS for config in experiment.runs(Scale.QUICK, FAMILY)]
+
+
 def main() -> None:
     """Print the table of all systems; runs that are not in the cache are computed, which takes minutes."""
-    runs = [config for experiment, *_ in PANELS for config in experiment.runs(Scale.QUICK, FAMILY)]
-    sys.stdout.write("\n".join(lines(sweep(runs, default_store()))) + "\n")
+    sys.stdout.write("\n".join(lines(sweep(runs(), default_store()))) + "\n")
 
 
 if __name__ == "__main__":
