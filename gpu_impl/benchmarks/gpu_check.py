@@ -3,7 +3,8 @@
 Called as ``python -m gpu_impl.benchmarks.gpu_check``.
 
 Without a CUDA device it says so in one line and exits 0: nothing was checked. With one it runs the checks below, prints
-a line for each, writes ``gpu_impl/benchmarks/results/<device>-<date>.json`` and ``.csv``, and exits 1 if one failed.
+a line for each, writes ``gpu_impl/benchmarks/results/<device>-<date>.json`` and ``.csv``, and exits 1 if one failed. A
+check that can't run here, or that had no time to finish, is "not checked": neither good nor failed.
 
 Each check has a process of its own and a time limit, and the files are written after each: a kernel that crashes takes
 no other result along, nor does an interruption.
@@ -13,20 +14,23 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 
 import torch
 
-from gpu_impl.benchmarks.byte_floor import byte_floor
+from gpu_impl.benchmarks.byte_floor import PUBLISHED, byte_floor
 from gpu_impl.benchmarks.command import csv_of
 from gpu_impl.benchmarks.device_checks import all_patterns, far_elements, graph, make_share, repeats
+from gpu_impl.benchmarks.form import Form
 from gpu_impl.benchmarks.measure import Row, measure
 from gpu_impl.benchmarks.rungs import rung
 from gpu_impl.benchmarks.timing import environment
@@ -35,16 +39,32 @@ from onebit_files import write_atomically
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results"
 KERNELS = ("compress", "server", "apply")
-DEVICE_TESTS = ("test_kernels", "test_lazy_is_eager", "test_inputs", "test_gpu_check", "test_triton_compiles")
+DEVICE_TESTS = (
+    "test_kernels",
+    "test_block_scales",
+    "test_frozen_dtype",
+    "test_family_kernels",
+    "test_lazy_is_eager",
+    "test_inputs",
+    "test_gpu_check",
+    "test_triton_compiles",
+)
 SECONDS = 240
 """Most that a check may take, for each process that it starts."""
+VERIFIED = ("verification/adapters/kernels.py:TritonKernels", "verification/adapters/optimizer.py:CudaOptimizer")
+VERIFY_MINUTES = 3
+JOBS = min(12, os.cpu_count() or 1)
+"""Processes that share the device, where a check can use several: most of its time goes into compiling."""
 
 BANDWIDTH_SHARE = 0.85
 """Of the measured bandwidth of in-place traffic, for each kernel on its counted bytes."""
 STEP_SECONDS_PER_ELEMENT_H200 = 6.9e-12
 DRAM_TOLERANCE = 0.03
+FORMS = (Form("update"), Form("update", None, "bfloat16"), Form("momentum", 128), Form("update", 128, "bfloat16"))
+"""Timed beside the published one."""
 
-Outcome = tuple[bool, str]
+Outcome = tuple[bool | None, str]
+"""Whether it is good, None if it was not checked; and what was seen."""
 
 
 def run_tests() -> Outcome:
@@ -54,24 +74,37 @@ def run_tests() -> Outcome:
         return False, "tests/gpu_impl is not here: run from a checkout"
     files = [str(folder / f"{name}.py") for name in DEVICE_TESTS]
     # warnings are errors with our versions of everything; this machine has its own
-    done = run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "default", *files])
+    side_by_side = ["-n", str(JOBS)] if find_spec("xdist") else []
+    done = run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "default", *side_by_side, *files])
     lines = [line for line in done.stdout.splitlines() if line.strip()]
     failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
     return done.returncode == 0, "; ".join(failed[:5]) or (lines[-1] if lines else done.stderr[-300:])
+
+
+def verify(target: str) -> Callable[[], Outcome]:
+    """A check of ``onebit verify`` in so many minutes: the search that everybody's kernel goes through."""
+
+    def outcome() -> Outcome:
+        command = [sys.executable, "-m", "onebit", "verify", target, "--jobs", str(JOBS)]
+        done = run([*command, "--minutes", str(VERIFY_MINUTES)], VERIFY_MINUTES * 60 + 60)
+        good = {0: True, 3: None}.get(done.returncode, False)
+        return good, last_line(done.stdout + done.stderr if good is False else done.stdout)
+
+    return outcome
 
 
 def run_sanitizer() -> Outcome:
     """compute-sanitizer over one small step of each Triton backend: bad accesses, races in shared memory."""
     tool = shutil.which("compute-sanitizer")
     if tool is None:
-        return True, "not run: compute-sanitizer is not installed here"
+        return None, "compute-sanitizer is not installed here"
     said = []
     for check in ("memcheck", "racecheck"):
         command = [tool, "--tool", check, "--report-api-errors", "no", "--error-exitcode", "9"]
         done = run([*command, sys.executable, "-m", "gpu_impl.benchmarks.gpu_check", "--one-step", "100003", "8"])
         text = done.stdout + done.stderr
         if "Device not supported" in text or "SUMMARY" not in text:
-            return True, f"not run: compute-sanitizer can't watch this device ({last_line(text)})"
+            return None, f"compute-sanitizer can't watch this device ({last_line(text)})"
         if done.returncode != 0:
             return False, f"{check}: {text[-500:]}"
         said.append(f"{check} clean")
@@ -85,7 +118,7 @@ def run_counters(dim: int = 2**30, n_workers: int = 2) -> Outcome:
     """
     tool = shutil.which("ncu")
     if tool is None:
-        return True, "not run: ncu is not installed here"
+        return None, "ncu is not installed here"
     metrics = "dram__bytes_read.sum,dram__bytes_write.sum"
     command = [tool, "--csv", "--print-units", "base", "--clock-control", "none", "--metrics", metrics]
     command += ["--kernel-name", f"regex:^({'|'.join(KERNELS)})$"]
@@ -94,7 +127,7 @@ def run_counters(dim: int = 2**30, n_workers: int = 2) -> Outcome:
     )
     moved = dram_bytes(done.stdout)
     if done.returncode != 0 or not moved:
-        return True, f"not run: ncu can't read the counters here ({last_line(done.stdout + done.stderr)})"
+        return None, f"ncu can't read the counters here ({last_line(done.stdout + done.stderr)})"
     said, good = [], True
     for kernel in KERNELS:
         if kernel not in moved:
@@ -122,9 +155,10 @@ def dram_bytes(report: str) -> dict[str, float]:
 def judge(rows: Sequence[Row], device_name: str) -> Outcome:
     """The performance targets at the largest D, N = 8, of the tuned Triton kernels."""
     largest = max(row.dim for row in rows)
-    at = {(row.kernel, row.backend): row for row in rows if row.dim == largest and row.n_workers == 8}
+    published = [row for row in rows if row.dim == largest and row.n_workers == 8 and row.form == PUBLISHED]
+    at = {(row.kernel, row.backend): row for row in published}
     step, fused = at["step", "triton"], at["adam", "torch.optim fused"]
-    said, good = [], True
+    said, good = list[str](), True
     for kernel in KERNELS:
         share = 1 / at[kernel, "triton"].ratio
         good = good and share >= BANDWIDTH_SHARE
@@ -146,13 +180,13 @@ def one_step(dim: int, n_workers: int) -> None:
     torch.cuda.synchronize()
 
 
-def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run(command: Sequence[str], seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
     """Run from the root of the checkout.
 
     Raises:
-        subprocess.TimeoutExpired: it was ended after ``SECONDS``.
+        subprocess.TimeoutExpired: it was ended after so many seconds.
     """
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=seconds)
 
 
 def last_line(text: str) -> str:
@@ -164,8 +198,8 @@ def attempt(check: Callable[[], Outcome]) -> Outcome:
     """The outcome; an exception is a failed check, so that the others still run."""
     try:
         return check()
-    except subprocess.TimeoutExpired:
-        return False, f"not done after {SECONDS} s"
+    except subprocess.TimeoutExpired as error:
+        return False, f"not done after {error.timeout:.0f} s"
     except Exception as error:
         return False, f"{type(error).__name__}: {error}"
 
@@ -188,6 +222,9 @@ def benchmark(file: Path) -> Outcome:
         for n_workers in (2, 8, 64) if exponent == 28 else (8,):
             rows += measure(2**exponent, n_workers, ["triton", "triton-v1", "torch"], device)[0]
             write_atomically(file, json.dumps([row.as_dict() for row in rows]))
+    for form in FORMS:
+        rows += measure(2**28, 8, ["triton"], device, peers=False, form=form)[0]
+        write_atomically(file, json.dumps([row.as_dict() for row in rows]))
     return judge(rows, torch.cuda.get_device_name(device))
 
 
@@ -199,6 +236,9 @@ ON_DEVICE: dict[str, Callable[[Path], Outcome]] = {
     "benchmark": benchmark,
 }
 """Run as ``--check NAME FILE``: a crash on the device makes every later call of its process fail."""
+
+
+WORDS = {True: "ok         ", False: "FAILED     ", None: "not checked"}
 
 
 def in_process(name: str, file: Path) -> Callable[[], Outcome]:
@@ -237,19 +277,22 @@ def check_all(facts: dict[str, str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.json"
         checks = {name: in_process(name, file) for name in ON_DEVICE}
-        checks |= {"DRAM bytes": run_counters, "compute-sanitizer": run_sanitizer, "tests": run_tests}
+        checks |= {"tests": run_tests, "DRAM bytes": run_counters, "compute-sanitizer": run_sanitizer}
+        checks |= {f"onebit verify {target}": verify(target) for target in VERIFIED}
         for name, check in checks.items():
             start = perf_counter()
             good, said = attempt(check)
             outcomes[name] = {"good": good, "said": said, "seconds": round(perf_counter() - start, 1)}
-            print(f"{'ok    ' if good else 'FAILED'} {name}: {said}", flush=True)  # noqa: T201
+            print(f"{WORDS[good]} {name}: {said}", flush=True)  # noqa: T201
             rows = [Row(**row) for row in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
             record = {"environment": facts, "checks": outcomes, "rows": [row.as_dict() for row in rows]}
             write_atomically(RESULTS / f"{stem}.json", json.dumps(record, indent=1))
             if rows:
                 write_atomically(RESULTS / f"{stem}.csv", csv_of(rows, facts))
-    print(f"wrote {RESULTS / stem}.json")  # noqa: T201
-    return 0 if all(outcome["good"] for outcome in outcomes.values()) else 1
+    how = [outcome["good"] for outcome in outcomes.values()]
+    counts = f"{how.count(True)} of {len(how)} checks good, {how.count(False)} failed, {how.count(None)} not checked"
+    print(f"{counts}; wrote {RESULTS / stem}.json")  # noqa: T201
+    return 1 if False in how else 0
 
 
 if __name__ == "__main__":

@@ -49,6 +49,11 @@ class Row:
     scale_block: int | None = None
     frozen_dtype: str = "float32"
 
+    @property
+    def form(self) -> Form:
+        """As one value."""
+        return Form(self.compress, self.scale_block, self.frozen_dtype)
+
     def as_dict(self) -> dict[str, object]:
         """Columns and values."""
         return asdict(self)

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -130,7 +131,9 @@ def test_attempt():
 def answering(monkeypatch, code, stdout, stderr=""):
     """Every program that a check starts says this."""
     monkeypatch.setattr(gpu_check.shutil, "which", lambda tool: f"/usr/bin/{tool}")
-    monkeypatch.setattr(gpu_check, "run", lambda command: subprocess.CompletedProcess(command, code, stdout, stderr))
+    monkeypatch.setattr(
+        gpu_check, "run", lambda command, seconds=240: subprocess.CompletedProcess(command, code, stdout, stderr)
+    )
 
 
 def test_a_check_in_its_process(monkeypatch, tmp_path):
@@ -152,8 +155,8 @@ CLEAN = "========= ERROR SUMMARY: 0 errors"
         (0, CLEAN, True, "memcheck clean, racecheck clean"),
         (9, "========= Invalid __global__ write\n========= ERROR SUMMARY: 1 error", False, "memcheck: .*Invalid"),
         (1, "Traceback\n" + CLEAN, False, "memcheck: Traceback"),
-        (1, "========= Error: Device not supported\n" + CLEAN, True, "not run: compute-sanitizer can't watch"),
-        (1, "", True, r"not run: .*\(it said nothing\)"),
+        (1, "========= Error: Device not supported\n" + CLEAN, None, "compute-sanitizer can't watch"),
+        (1, "", None, r".*\(it said nothing\)"),
     ],
 )
 def test_reading_compute_sanitizer(monkeypatch, code, said, good, message):
@@ -175,7 +178,7 @@ def test_counters(monkeypatch, share, good):
     answering(monkeypatch, 0, "\n".join(lines[:-1]))
     assert gpu_check.run_counters() == (False, "ncu reported no kernel apply")
     answering(monkeypatch, 0, "", "==ERROR== ERR_NVGPUCTRPERM")
-    assert gpu_check.run_counters() == (True, "not run: ncu can't read the counters here (==ERROR== ERR_NVGPUCTRPERM)")
+    assert gpu_check.run_counters() == (None, "ncu can't read the counters here (==ERROR== ERR_NVGPUCTRPERM)")
 
 
 def test_results_are_kept_from_one_check_to_the_next(monkeypatch, tmp_path, capsys):
@@ -198,7 +201,7 @@ def test_results_are_kept_from_one_check_to_the_next(monkeypatch, tmp_path, caps
 
     monkeypatch.setattr(gpu_check, "RESULTS", tmp_path)
     monkeypatch.setattr(gpu_check, "in_process", fake)
-    monkeypatch.setattr(gpu_check, "run_counters", interrupted)
+    monkeypatch.setattr(gpu_check, "run_tests", interrupted)
     facts = environment(torch.device("cpu")) | {"device": "A GPU (80 GB)", "date": "2030-01-02T03:04:05"}
     with pytest.raises(KeyboardInterrupt):
         gpu_check.check_all(facts)
@@ -212,12 +215,34 @@ def test_results_are_kept_from_one_check_to_the_next(monkeypatch, tmp_path, caps
     }
     assert record["rows"] == [row.as_dict()]
     assert (tmp_path / "A-GPU-80-GB-2030-01-02.csv").read_text().count("\n") == 2
-    for check in ("run_counters", "run_sanitizer", "run_tests"):
+    for check in ("run_counters", "run_tests"):
         monkeypatch.setattr(gpu_check, check, lambda: (True, "fine"))
+    monkeypatch.setattr(gpu_check, "run_sanitizer", lambda: (None, "no such tool"))
+    monkeypatch.setattr(gpu_check, "verify", lambda target: lambda: (True, "fine"))
     assert gpu_check.check_all(facts) == 1
-    assert "FAILED CUDA graph: RuntimeError: illegal address" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "FAILED      CUDA graph: RuntimeError: illegal address" in said
+    assert "not checked compute-sanitizer: no such tool" in said
     monkeypatch.setattr(gpu_check, "in_process", lambda name, file: lambda: (True, "fine"))
     assert gpu_check.check_all(facts) == 0
+    assert "9 of 10 checks good, 0 failed, 1 not checked" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("code", "good"), [(0, True), (3, None), (1, False), (2, False), (-9, False)])
+def test_what_verify_says_is_told(monkeypatch, code, good):
+    """A search that was cut is not checked; one that found something, or that ended otherwise, is failed."""
+    answering(monkeypatch, code, "a clause\nMine: 26 of 26 clauses hold\n", "a warning\n")
+    said = "a warning" if good is False else "Mine: 26 of 26 clauses hold"
+    assert gpu_check.verify("mine.py:Mine")() == (good, said)
+
+
+def test_the_targets_are_those_of_the_published_form():
+    """Rows of another form stand in the files, and are not judged by it."""
+    seconds = {("copy", "torch"): 8.0, ("compress", "triton"): 13.0, ("server", "triton"): 1.2}
+    seconds |= {("apply", "triton"): 13.0, ("step", "triton"): 27.2, ("adam", "torch.optim fused"): 30.0}
+    rows = rows_of(2**28, seconds)
+    slow = [replace(row, compress="update", seconds=99.0, ratio=9.0) for row in rows if row.backend == "triton"]
+    assert judge(rows + slow, "a GPU") == judge(rows, "a GPU")
 
 
 def test_the_tests_for_the_device_exist():

@@ -10,7 +10,7 @@ import torch
 
 from gpu_impl import get_backend
 from gpu_impl.harness.simulation import Hyperparameters, Simulation
-from verification.adapters.optimizer_worker import floored
+from verification.adapters.optimizer_worker import floored, on_host
 from verification.protocol import EXTENSIONS, Array, Hyper, Snapshot
 
 
@@ -22,32 +22,34 @@ class Kernels:
     """
 
     backend: ClassVar[str] = "cpu"
+    device: ClassVar[str] = "cpu"
     extensions = EXTENSIONS
 
     def start(self, params_D: Array, n_workers: int, hyper: Hyper) -> None:
-        backend = get_backend(self.backend, torch.device("cpu"))
+        backend = get_backend(self.backend, self.device)
         self.hyper = hyper
         taken = {field.name: getattr(hyper, field.name) for field in fields(Hyperparameters)}
-        self.run = Simulation(backend, torch.tensor(np.array(params_D)), n_workers, Hyperparameters(**taken))
+        params = torch.tensor(np.array(params_D), device=self.device)
+        self.run = Simulation(backend, params, n_workers, Hyperparameters(**taken))
 
     def step(self, grads_ND: Array) -> None:
-        self.run.step([torch.tensor(grad_D) for grad_D in np.array(grads_ND)])
+        self.run.step([torch.tensor(grad_D, device=self.device) for grad_D in np.array(grads_ND)])
 
     def variance_D(self) -> Array:
         """v; from the freeze on the kernel's v of the freeze, with the floor [C7]."""
         v = self.run.variance_before_freeze
         if v is None:
-            return self.run.variance.numpy().copy()
+            return on_host(self.run.variance)
         return floored(v, self.hyper.variance_floor)
 
     def snapshot(self) -> Snapshot:
         run = self.run
         return Snapshot(
-            np.tile(run.params.numpy(), (run.layout.n_chunks, 1)),
-            run.momentum_D().numpy(),
+            np.tile(on_host(run.params), (run.layout.n_chunks, 1)),
+            on_host(run.momentum_D()),
             self.variance_D(),
-            run.worker_errors_ND().numpy(),
-            run.server_error_D().numpy(),
+            on_host(run.worker_errors_ND()),
+            on_host(run.server_error_D()),
             run.steps,
         )
 
@@ -56,4 +58,12 @@ class TorchKernels(Kernels):
     """The same by the readable ``torch`` backend, which takes long for many workers."""
 
     backend = "torch"
+    workers = tuple(range(1, 9))
+
+
+class TritonKernels(Kernels):
+    """The same by the ``triton`` kernels, on a CUDA device; without one by its interpreter, which takes hours."""
+
+    backend = "triton"
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     workers = tuple(range(1, 9))

@@ -30,13 +30,14 @@ class Optimizer:
 
     optimizer: ClassVar[str] = "OneBitAdam"
     backend: ClassVar[str] = "cpu"
+    device: ClassVar[str] = "cpu"
     workers = (1, 2, 3, 4)
     takes: ClassVar[dict[str, Any]] = {"eps": (1e-8, 1e-3)}  # it refuses 0
     extensions: ClassVar[tuple[str, ...]] = EXTENSIONS
 
     def start(self, params_D: Array, n_workers: int, hyper: Any) -> None:
         self.pool, self.run, self.hyper, self.dim = WorkerPool.of(n_workers), next(_RUNS), hyper, params_D.size
-        self.pool.call(worker.start, self.run, params_D, hyper, self.optimizer, self.backend)
+        self.pool.call(worker.start, self.run, params_D, hyper, self.optimizer, self.backend, self.device)
 
     def step(self, grads_ND: Array) -> None:
         self.pool.map(worker.step, [(self.run, grad_D) for grad_D in grads_ND])
@@ -71,6 +72,12 @@ class TorchOptimizer(Optimizer):
     """The same by the readable ``torch`` kernels."""
 
     backend = "torch"
+
+
+class CudaOptimizer(Optimizer):
+    """The same by the ``triton`` kernels: all processes share one CUDA device, and gloo goes through the host."""
+
+    backend, device = "triton", "cuda"
 
 
 class ZeroOneAdam(Optimizer):

@@ -53,7 +53,7 @@ class Run:
 
         if before == "warm-up":
             bucket.freeze = noting_v
-        self.param.grad = torch.tensor(grad_D)
+        self.param.grad = torch.tensor(grad_D, device=self.param.device)
         try:
             self.optimizer.step()
         finally:
@@ -63,18 +63,23 @@ class Run:
         """This rank's part of a snapshot."""
         bucket = self.bucket
         return {
-            "params": self.param.detach().numpy().copy(),
-            "momentum": bucket.momentum_D().numpy(),
-            "variance": bucket.variance.numpy().copy() if self.frozen_D is None else self.frozen_D,
-            "worker_error": bucket.worker_error_D().numpy(),
-            "server_error": bucket.server_error_C().numpy(),
+            "params": on_host(self.param),
+            "momentum": on_host(bucket.momentum_D()),
+            "variance": on_host(bucket.variance) if self.frozen_D is None else self.frozen_D,
+            "worker_error": on_host(bucket.worker_error_D()),
+            "server_error": on_host(bucket.server_error_C()),
             "step": self.optimizer.steps,
         }
 
 
+def on_host(values: Tensor) -> Array:
+    """A copy in NumPy."""
+    return values.detach().cpu().numpy().copy()
+
+
 def floored(variance: Tensor, kappa: float) -> Array:
     """v with its floor [C7]. Computed here: a kernel with another floor would not fit it."""
-    v_D = variance.numpy()
+    v_D = on_host(variance)
     mean_live = v_D.sum(dtype=np.float64) / max(1, np.count_nonzero(v_D))
     return np.maximum(v_D, np.float32(kappa * mean_live)) * (v_D > 0)
 
@@ -101,22 +106,21 @@ class FamilyRun(Run):
     """The same for 0/1 Adam and 1-bit LAMB: a rank's state under the names of its ``state_dict``."""
 
     def step(self, grad_D: Array) -> None:
-        self.param.grad = torch.tensor(grad_D)
+        self.param.grad = torch.tensor(grad_D, device=self.param.device)
         self.optimizer.step()
 
     def snapshot(self) -> dict[str, Any]:
         """This rank's part of a snapshot."""
-        found = {name: values.numpy().copy() for name, values in self.bucket.dense().items()}
+        found = {name: on_host(values) for name, values in self.bucket.dense().items()}
         names = self.optimizer.run.names.numbers
         numbers = {name: np.float32(self.optimizer.run.numbers(name).item()) for name in names}
-        params_D = self.param.detach().numpy().copy()
-        return {**found, **numbers, "params": params_D, "step": self.optimizer.steps}
+        return {**found, **numbers, "params": on_host(self.param), "step": self.optimizer.steps}
 
 
 @quiet()
-def start(run: int, params_D: Array, hyper: Any, name: str, backend: str) -> None:
+def start(run: int, params_D: Array, hyper: Any, name: str, backend: str, device: str) -> None:
     """Begin run number ``run`` of the optimizer of this name, with the hyper-parameters that it has."""
-    param, made = torch.nn.Parameter(torch.tensor(params_D)), getattr(gpu_impl, name)
+    param, made = torch.nn.Parameter(torch.tensor(params_D, device=device)), getattr(gpu_impl, name)
     taken = inspect.signature(made).parameters
     settings = {key: value for key, value in vars(hyper).items() if key in taken}
     betas = (hyper.beta1, hyper.beta2)
@@ -143,7 +147,7 @@ def save(run: int) -> dict[str, Any]:
     kept = used(run)
     frozen = None if kept.frozen_D is None else torch.from_numpy(kept.frozen_D)
     with kept.optimizer.at_last_meeting():
-        params = kept.param.detach().clone()
+        params = kept.param.detach().cpu().clone()
     return {"optimizer": kept.optimizer.state_dict(), "params": params, "frozen": frozen}
 
 
