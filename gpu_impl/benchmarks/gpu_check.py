@@ -4,7 +4,8 @@ Called as ``python -m gpu_impl.benchmarks.gpu_check``.
 
 Without a CUDA device it says so in one line and exits 0: nothing was checked. With one it runs the checks below, prints
 a line for each, writes ``gpu_impl/benchmarks/results/<device>-<date>.json`` and ``.csv``, and exits 1 if one failed. A
-check that can't run here, or that had no time to finish, is "not checked": neither good nor failed.
+check that can't run here, or that had no time to finish, is "not checked": neither good nor failed. With names of
+checks it runs these alone, and keeps what the files of the same day say of the others; each outcome has its time.
 
 Each check has a process of its own and a time limit, and the files are written after each: a kernel that crashes takes
 no other result along, nor does an interruption.
@@ -20,7 +21,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -78,7 +81,11 @@ def run_tests() -> Outcome:
     done = run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "default", *side_by_side, *files])
     lines = [line for line in done.stdout.splitlines() if line.strip()]
     failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    return done.returncode == 0, "; ".join(failed[:5]) or (lines[-1] if lines else done.stderr[-300:])
+    if failed:
+        of_tests = Counter(re.sub(r".*::|[\[ ].*", "", line.removeprefix("FAILED ")) for line in failed)
+        told = ", ".join(f"{count} of {name}" for name, count in of_tests.items())
+        return False, f"{told}; first {failed[0]}"
+    return done.returncode == 0, lines[-1] if lines else done.stderr[-300:]
 
 
 def verify(target: str) -> Callable[[], Outcome]:
@@ -267,31 +274,37 @@ def main(arguments: Sequence[str]) -> int:
         name, file = arguments[1:]
         print(json.dumps(attempt(lambda: ON_DEVICE[name](Path(file)))))  # noqa: T201
         return 0
-    return check_all(environment(torch.device("cuda")))
+    return check_all(environment(torch.device("cuda")), arguments)
 
 
-def check_all(facts: dict[str, str]) -> int:
-    """Run every check and write the results after each; 1 if one failed."""
+def check_all(facts: dict[str, str], names: Sequence[str] = ()) -> int:
+    """Run every check, or those named, and write the results after each; 1 if one failed, 2 for an unknown name."""
     stem = re.sub(r"[^A-Za-z0-9]+", "-", facts["device"]).strip("-") + "-" + facts["date"][:10]
-    outcomes: dict[str, dict[str, object]] = {}
+    written = RESULTS / f"{stem}.json"
+    before = json.loads(written.read_text(encoding="utf-8")) if names and written.exists() else {}
+    outcomes: dict[str, dict[str, object]] = before.get("checks", {})
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.json"
+        file.write_text(json.dumps(before.get("rows", [])), encoding="utf-8")
         checks = {name: in_process(name, file) for name in ON_DEVICE}
-        checks |= {"tests": run_tests, "DRAM bytes": run_counters, "compute-sanitizer": run_sanitizer}
+        checks |= {"DRAM bytes": run_counters, "compute-sanitizer": run_sanitizer, "tests": run_tests}
         checks |= {f"onebit verify {target}": verify(target) for target in VERIFIED}
-        for name, check in checks.items():
-            start = perf_counter()
-            good, said = attempt(check)
-            outcomes[name] = {"good": good, "said": said, "seconds": round(perf_counter() - start, 1)}
+        if unknown := [name for name in names if name not in checks]:
+            print(f"there is no check {unknown[0]!r}; there are {', '.join(checks)}")  # noqa: T201
+            return 2
+        for name in names or checks:
+            start, at = perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
+            good, said = attempt(checks[name])
+            outcomes[name] = {"good": good, "said": said, "seconds": round(perf_counter() - start, 1), "at": at}
             print(f"{WORDS[good]} {name}: {said}", flush=True)  # noqa: T201
-            rows = [Row(**row) for row in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
+            rows = [Row(**row) for row in json.loads(file.read_text(encoding="utf-8"))]
             record = {"environment": facts, "checks": outcomes, "rows": [row.as_dict() for row in rows]}
-            write_atomically(RESULTS / f"{stem}.json", json.dumps(record, indent=1))
+            write_atomically(written, json.dumps(record, indent=1))
             if rows:
-                write_atomically(RESULTS / f"{stem}.csv", csv_of(rows, facts))
+                write_atomically(written.with_suffix(".csv"), csv_of(rows, facts))
     how = [outcome["good"] for outcome in outcomes.values()]
     counts = f"{how.count(True)} of {len(how)} checks good, {how.count(False)} failed, {how.count(None)} not checked"
-    print(f"{counts}; wrote {RESULTS / stem}.json")  # noqa: T201
+    print(f"{counts}; wrote {written}")  # noqa: T201
     return 1 if False in how else 0
 
 

@@ -142,7 +142,7 @@ def server_v1(
 
 @triton.jit
 def apply_v1(
-    params,
+    parameters,
     preconditioner,
     shared,
     shared_scales,
@@ -170,10 +170,10 @@ def apply_v1(
     preconditioned = tl.load(preconditioner + start + at, mask=inside, other=0.0)
     if COPY:
         copy += start
-    x = load_params(params + start, copy, at, n, COPY, True)
+    x = load_params(parameters + start, copy, at, n, COPY, True)
     moved = x - tl.load(step + LR) * (preconditioned * momentum + tl.load(step + WEIGHT_DECAY) * x)
     moved = tl.where(is_marked(preconditioned), x, moved)
-    tl.store(params + start + at, rounded_to(moved, params.dtype.element_ty), mask=inside)
+    tl.store(parameters + start + at, rounded_to(moved, parameters.dtype.element_ty), mask=inside)
     if COPY:
         tl.store(copy + at, rounded_to(moved, copy.dtype.element_ty), mask=inside)
 

@@ -201,7 +201,7 @@ def test_results_are_kept_from_one_check_to_the_next(monkeypatch, tmp_path, caps
 
     monkeypatch.setattr(gpu_check, "RESULTS", tmp_path)
     monkeypatch.setattr(gpu_check, "in_process", fake)
-    monkeypatch.setattr(gpu_check, "run_tests", interrupted)
+    monkeypatch.setattr(gpu_check, "run_counters", interrupted)
     facts = environment(torch.device("cpu")) | {"device": "A GPU (80 GB)", "date": "2030-01-02T03:04:05"}
     with pytest.raises(KeyboardInterrupt):
         gpu_check.check_all(facts)
@@ -226,6 +226,11 @@ def test_results_are_kept_from_one_check_to_the_next(monkeypatch, tmp_path, caps
     monkeypatch.setattr(gpu_check, "in_process", lambda name, file: lambda: (True, "fine"))
     assert gpu_check.check_all(facts) == 0
     assert "9 of 10 checks good, 0 failed, 1 not checked" in capsys.readouterr().out
+    monkeypatch.setattr(gpu_check, "run_sanitizer", lambda: (True, "clean"))
+    assert gpu_check.check_all(facts, ["compute-sanitizer"]) == 0
+    assert capsys.readouterr().out.startswith("ok          compute-sanitizer: clean\n10 of 10 checks good")
+    assert gpu_check.check_all(facts, ["speed"]) == 2
+    assert "there is no check 'speed'; there are all float32 patterns, " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("code", "good"), [(0, True), (3, None), (1, False), (2, False), (-9, False)])

@@ -29,6 +29,7 @@ def test_ptx(tmp_path):
     records = json.loads(done.stdout)
     assert len(records) == 35
     for record in records:
+        assert record["misread"] == 0, f"{record}: an argument has the name of a variable of Triton's launcher"
         assert record["fused"] == 0, f"{record}: a product and a sum were fused, so the result is not NumPy's"
         assert record["inexact"] == 0, f"{record}: a division or root is not correctly rounded, or flushes subnormals"
         assert record["atomics"] == 0, f"{record}: the order of a sum is not fixed"

@@ -24,7 +24,7 @@ BLOCK = 1024
 
 @triton.jit
 def adam_block(
-    params,
+    parameters,
     momentum,
     variance,
     grad,
@@ -48,18 +48,18 @@ def adam_block(
     root = tl.sqrt_rn(tl.div_rn(v, tl.zeros_like(v) + tl.load(step + VARIANCE_CORRECTION)))
     preconditioner = tl.div_rn(tl.zeros_like(v) + 1.0, root + eps)
     direction = preconditioner * tl.div_rn(m, tl.zeros_like(m) + tl.load(step + MOMENTUM_CORRECTION))
-    x = load_params(params, copy, at, n, COPY, MASKED)
+    x = load_params(parameters, copy, at, n, COPY, MASKED)
     moved = x - tl.load(step + LR) * (direction + tl.load(step + WEIGHT_DECAY) * x)
     store_elements(momentum, at, n, m, MASKED)
     store_elements(variance, at, n, v, MASKED)
-    store_elements(params, at, n, moved, MASKED)
+    store_elements(parameters, at, n, moved, MASKED)
     if COPY:
         store_elements(copy, at, n, moved, MASKED)
 
 
 @triton.jit
 def adam(
-    params,
+    parameters,
     momentum,
     variance,
     grad,
@@ -82,7 +82,7 @@ def adam(
     at = first + tl.arange(0, BLOCK)
     if first + BLOCK <= dim:
         adam_block(
-            params,
+            parameters,
             momentum,
             variance,
             grad,
@@ -101,7 +101,7 @@ def adam(
         )
     else:
         adam_block(
-            params,
+            parameters,
             momentum,
             variance,
             grad,

@@ -46,7 +46,7 @@ def momentum_scale(scales, correction, word, at, n, SCALE_BLOCK: tl.constexpr):
 
 @triton.jit
 def apply_tile(
-    params,
+    parameters,
     preconditioner,
     live_bytes,
     words,
@@ -63,7 +63,7 @@ def apply_tile(
     MASKED: tl.constexpr,
 ):
     """x <- x - gamma (P m-bar + lambda x) on one tile; without P x <- x - gamma (y-bar + lambda x) [C12]."""
-    x = load_params(params, copy, at, n, COPY, MASKED)
+    x = load_params(parameters, copy, at, n, COPY, MASKED)
     scale = momentum_scale(scales, correction, word, at, n, SCALE_BLOCK)
     direction = spread(load_words(words, word, n, MASKED), scale)
     if preconditioner is None:
@@ -74,14 +74,14 @@ def apply_tile(
     else:
         p = load_elements(preconditioner, at, n, 0.0, MASKED)
         moved = tl.where(is_marked(p), x, x - lr * (p * direction + decay * x))
-    store_elements(params, at, n, moved, MASKED)
+    store_elements(parameters, at, n, moved, MASKED)
     if COPY:
         store_elements(copy, at, n, moved, MASKED)
 
 
 @triton.jit
 def apply(
-    params,
+    parameters,
     preconditioner,
     live_bytes,
     shared,
@@ -108,7 +108,7 @@ def apply(
     SPAN: tl.constexpr = ROWS * 32 * TILES
     start, begin = chunk_start(j, chunk8), span_of(p, SPAN)
     n = tl.minimum(tl.cast(chunk8, tl.int64) * 8, dim - start)
-    params += start
+    parameters += start
     if preconditioner is not None:
         preconditioner += start
     if live_bytes is not None:
@@ -120,7 +120,7 @@ def apply(
     lr = tl.load(step + LR)
     decay = tl.load(step + WEIGHT_DECAY)
     correction = tl.load(step + MOMENTUM_CORRECTION)
-    tensors = (params, preconditioner, live_bytes, words, scales, copy)
+    tensors = (parameters, preconditioner, live_bytes, words, scales, copy)
     if begin + SPAN <= n:
         for k in range(TILES):
             word, at = tile_of(begin, k, ROWS)

@@ -3,6 +3,9 @@
 A kernel of the tuned rung works on (ROWS, 32) elements at a time: a row is one 32-bit word of a message, so that a
 word is loaded once for 32 elements and packed by one sum along the row. Program (p, j) works on span p of chunk j, so
 that no block lies in two chunks and no offset needs a division.
+
+x is called ``parameters`` in them: Triton's launcher has a variable ``params`` of its own, and hands that over in place
+of an argument of the name.
 """
 
 from __future__ import annotations
@@ -91,9 +94,9 @@ def store_elements(pointer, at, n, values, MASKED: tl.constexpr):
 
 
 @triton.jit
-def load_params(params, copy, at, n, COPY: tl.constexpr, MASKED: tl.constexpr):
+def load_params(parameters, copy, at, n, COPY: tl.constexpr, MASKED: tl.constexpr):
     """x; of a model of 16 bits what ``copy`` holds, where somebody has changed it since x was rounded to it."""
-    x = load_elements(params, at, n, 0.0, MASKED)
+    x = load_elements(parameters, at, n, 0.0, MASKED)
     if COPY:
         seen = load_elements(copy, at, n, 0.0, MASKED)
         x = tl.where(as_float32(rounded_to(x, copy.dtype.element_ty)) == seen, x, seen)

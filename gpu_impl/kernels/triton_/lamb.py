@@ -36,7 +36,7 @@ def update_of(x, m, v, step, eps):
 
 @triton.jit
 def lamb_moments(
-    params,
+    parameters,
     momentum,
     variance,
     grad,
@@ -68,7 +68,7 @@ def lamb_moments(
         v = beta2 * load_elements(variance, at, stop, 0.0, True) + complement2 * (g * g)
         store_elements(momentum, at, stop, m, True)
         store_elements(variance, at, stop, v, True)
-        x = load_params(params, copy, at, stop, COPY, True)
+        x = load_params(parameters, copy, at, stop, COPY, True)
         r = update_of(x, m, v, step, eps).to(tl.float64)
         wide = x.to(tl.float64)
         of_x += wide * wide
@@ -79,7 +79,7 @@ def lamb_moments(
 
 @triton.jit
 def lamb_move(
-    params,
+    parameters,
     momentum,
     variance,
     copy,
@@ -100,11 +100,11 @@ def lamb_move(
     ratio = tl.load(trust + tl.load(tasks + 3 * p + 2))
     for first in range(start, stop, TILE):
         at = first + tl.arange(0, TILE)
-        x = load_params(params, copy, at, stop, COPY, True)
+        x = load_params(parameters, copy, at, stop, COPY, True)
         m = load_elements(momentum, at, stop, 0.0, True)
         v = load_elements(variance, at, stop, 0.0, True)
         moved = x - tl.load(step + LR) * (update_of(x, m, v, step, eps) * ratio)
-        store_elements(params, at, stop, moved, True)
+        store_elements(parameters, at, stop, moved, True)
         if COPY:
             store_elements(copy, at, stop, moved, True)
 

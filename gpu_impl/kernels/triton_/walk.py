@@ -16,7 +16,7 @@ BLOCK = 1024
 
 @triton.jit
 def walk(
-    params,
+    parameters,
     met,
     walked,
     momentum,
@@ -56,7 +56,7 @@ def walk(
     store_elements(momentum, at, dim, m, True)
     store_elements(accumulated, at, dim, u, True)
     store_elements(walked, at, dim, w, True)
-    store_elements(params, at, dim, x - w, True)
+    store_elements(parameters, at, dim, x - w, True)
     if COPY:
         store_elements(copy, at, dim, x - w, True)
     tl.store(counts + p, tl.sum(((live == 0) & (g != 0)).to(tl.int32), axis=0))
