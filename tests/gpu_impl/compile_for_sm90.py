@@ -28,7 +28,7 @@ from gpu_impl.kernels.triton_.freeze import freeze, variance_sums
 from gpu_impl.kernels.triton_.gradient_norm import add_up, square_sums
 from gpu_impl.kernels.triton_.lamb import lamb_moments, lamb_move
 from gpu_impl.kernels.triton_.pack import pack, unpack
-from gpu_impl.kernels.triton_.server import server
+from gpu_impl.kernels.triton_.server import TOGETHER, server
 from gpu_impl.kernels.triton_.walk import walk
 
 FLOATS = ("u", "u_scale", "step", "w", "w_scale", "parameters", "preconditioner", "momentum", "variance", "floor")
@@ -82,7 +82,7 @@ CASES = [
     (compress_blocks, {"grad": "*fp32", **units(40)}, {**blocks(40), **FULL, **PLAIN, "KEEP": True}),
     (server_blocks, units(64), {**blocks(64), "L1": False}),
     (server_blocks, units(40), {**blocks(40), "L1": True}),
-    (server, {}, {**TILED, "L1": False}),
+    (server, {}, {**TILED, "TOGETHER": TOGETHER, "L1": False}),
     (apply, {}, APPLY),
     (apply, {}, {**TILED, "COPY": True, "SCALE_BLOCK": 0, "live_bytes": None}),
     (apply, {"parameters": "*bf16"}, APPLY),
@@ -108,6 +108,9 @@ CASES = [
     (v1.server_v1, BYTES, {**BLOCKS, "L1": False}),
     (v1.apply_v1, BYTES, {**BLOCKS, "COPY": False, "copy": None}),
 ]
+WHOLE = ("grad", "preconditioner", "u", "w", "parameters", "momentum", "variance")
+WIDE = (compress, server, apply, adam)
+"""Kernels that read whole tiles without a mask, and the buffers that they read so."""
 TARGET = GPUTarget("cuda", 90, 32)
 DTYPES = {
     "*fp64": torch.float64,
@@ -156,7 +159,8 @@ def main() -> None:
         )
         ptx = triton.compile(source, target=TARGET, options=LAUNCH).asm["ptx"]
         found = {name: len(re.findall(pattern, ptx)) for name, pattern in PATTERNS.items()}
-        records.append({"kernel": kernel.__name__, "misread": misread(kernel, signature), **found})
+        streams = sum(signature.get(name) == "*fp32" for name in WHOLE) if kernel in WIDE else 0
+        records.append({"kernel": kernel.__name__, "streams": streams, "misread": misread(kernel, signature), **found})
     json.dump(records, sys.stdout)
 
 

@@ -201,7 +201,7 @@ def test_what_is_refused():
         new(model(), frozen_dtype="float16")
     if HAS_TRITON:
         with pytest.raises(ValueError, match="the triton-v1 backend has no frozen_dtype='bfloat16': use another"):
-            backend_on("triton-v1", "cpu").check_extensions(frozen_dtype="bfloat16")
+            backend_on("triton-v1", "cuda" if oracle.CUDA else "cpu").check_extensions(frozen_dtype="bfloat16")
 
 
 @pytest.mark.parametrize("options", [{"frozen_dtype": "bfloat16"}, {"frozen_dtype": "bfloat16", "compress": "update"}])

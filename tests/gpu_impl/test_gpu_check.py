@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.metadata
 import json
 import re
 import subprocess
@@ -21,6 +22,7 @@ from gpu_impl.benchmarks.byte_floor import byte_floor
 from gpu_impl.benchmarks.device_checks import Share, all_patterns, far_elements, make_share, repeats
 from gpu_impl.benchmarks.form import Form
 from gpu_impl.benchmarks.gpu_check import dram_bytes, judge
+from gpu_impl.benchmarks.page import tables
 from gpu_impl.benchmarks.timing import environment
 from gpu_impl.kernels.step_scalars import LR, step_scalars
 from gpu_impl.kernels.torch_ import TorchBackend
@@ -218,7 +220,7 @@ def test_results_are_kept_from_one_check_to_the_next(monkeypatch, tmp_path, caps
     for check in ("run_counters", "run_tests"):
         monkeypatch.setattr(gpu_check, check, lambda: (True, "fine"))
     monkeypatch.setattr(gpu_check, "run_sanitizer", lambda: (None, "no such tool"))
-    monkeypatch.setattr(gpu_check, "verify", lambda target: lambda: (True, "fine"))
+    monkeypatch.setattr(gpu_check, "verify", lambda target, jobs: lambda: (True, "fine"))
     assert gpu_check.check_all(facts) == 1
     said = capsys.readouterr().out
     assert "FAILED      CUDA graph: RuntimeError: illegal address" in said
@@ -238,7 +240,7 @@ def test_what_verify_says_is_told(monkeypatch, code, good):
     """A search that was cut is not checked; one that found something, or that ended otherwise, is failed."""
     answering(monkeypatch, code, "a clause\nMine: 26 of 26 clauses hold\n", "a warning\n")
     said = "a warning" if good is False else "Mine: 26 of 26 clauses hold"
-    assert gpu_check.verify("mine.py:Mine")() == (good, said)
+    assert gpu_check.verify("mine.py:Mine", 2)() == (good, said)
 
 
 def test_the_targets_are_those_of_the_published_form():
@@ -248,6 +250,12 @@ def test_the_targets_are_those_of_the_published_form():
     rows = rows_of(2**28, seconds)
     slow = [replace(row, compress="update", seconds=99.0, ratio=9.0) for row in rows if row.backend == "triton"]
     assert judge(rows + slow, "a GPU") == judge(rows, "a GPU")
+
+
+def test_the_page_has_the_numbers_of_the_file():
+    text = (gpu_check.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    for table in tables(gpu_check.RESULTS / "NVIDIA-H200-2026-11-26.json"):
+        assert table in text
 
 
 def test_the_tests_for_the_device_exist():
@@ -295,7 +303,7 @@ def test_bench_writes_its_files(tmp_path):
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     record = json.loads(files["json"].read_text())
-    assert record["environment"]["torch"] == torch.__version__
+    assert record["environment"]["torch"] == importlib.metadata.version("torch")
     with files["csv"].open() as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == len(record["rows"])

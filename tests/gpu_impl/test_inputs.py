@@ -101,13 +101,19 @@ BAD = [
 ]
 
 
+def there(value, device):
+    """A tensor of the CPU on the device, with its strides, which ``to`` would not keep."""
+    if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
+        return value
+    if value.is_sparse:
+        return value.to(device)
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device).copy_(value)
+
+
 @backends
 @pytest.mark.parametrize(("kernel", "changes", "error", "message"), BAD, ids=range(len(BAD)))
 def test_bad_arguments(backend, device, kernel, changes, error, message):
-    changes = {
-        name: value.to(device) if isinstance(value, torch.Tensor) and value.device.type == "cpu" else value
-        for name, value in changes.items()
-    }
+    changes = {name: there(value, device) for name, value in changes.items()}
     with pytest.raises(error, match=message):
         Call(device).run(backend_on(backend, device), kernel, **changes)
 
@@ -226,7 +232,7 @@ def test_elements_beyond_2_to_31_on_the_cpu():
 @pytest.mark.skipif(not HAS_TRITON or CUDA, reason="by arithmetic under the interpreter; on a GPU gpu_check runs it")
 def test_offsets_beyond_2_to_31_in_triton():
     """The functions that make every offset of the kernels, at places where 32 bits would wrap."""
-    from offsets_kernel import offsets
+    from offsets_kernel import lengths, offsets
 
     out = torch.zeros(1024, dtype=torch.int64)
     for p, j, chunk8 in ((2**18, 0, 2**29), (3, 7, 2**28 + 5), (2**17 + 3, 63, 2**27)):
@@ -234,6 +240,9 @@ def test_offsets_beyond_2_to_31_in_triton():
         expected = j * chunk8 * 8 + p * 16384 + 15 * 1024 + np.arange(1024)
         same(out, expected)
         assert expected[-1] >= 2**31
+    for dim, p, n in ((2**31 + 5, 2**17, 5), (2**31 + 5, 2**17 - 1, 16384), (2**31 + 5, 2**17 + 1, 0), (3, 2**18, 0)):
+        lengths[(1,)](out, dim, p, SPAN=16384)
+        assert int(out[0]) == n
 
 
 def test_scales_ride_in_the_message():

@@ -21,6 +21,7 @@ from gpu_impl.kernels.triton_.elements import (
     load_elements,
     load_params,
     load_words,
+    span_length,
     span_of,
     spread,
     store_elements,
@@ -30,15 +31,15 @@ from gpu_impl.kernels.triton_.launch import WORDS, cdiv, launch
 
 
 @triton.jit
-def momentum_scale(scales, correction, word, at, n, SCALE_BLOCK: tl.constexpr):
+def momentum_scale(scales, correction, begin, word, at, n, SCALE_BLOCK: tl.constexpr):
     """S_j / b1 of a tile: one number, one a word, or one an element, as the blocks are cut [C13]."""
     if SCALE_BLOCK == 0:
         scale = tl.div_rn(tl.load(scales).to(tl.float32, bitcast=True), correction)
     else:
         if SCALE_BLOCK % 32 == 0:
-            found = tl.load(scales + word * 32 // SCALE_BLOCK, mask=word * 32 < n, other=0)[:, None]
+            found = tl.load(scales + (begin + word * 32) // SCALE_BLOCK, mask=word * 32 < n, other=0)[:, None]
         else:
-            found = tl.load(scales + at // SCALE_BLOCK, mask=at < n, other=0)
+            found = tl.load(scales + (begin + at) // SCALE_BLOCK, mask=at < n, other=0)
         found = found.to(tl.float32, bitcast=True)
         scale = tl.div_rn(found, tl.zeros_like(found) + correction)
     return scale
@@ -52,6 +53,7 @@ def apply_tile(
     words,
     scales,
     copy,
+    begin,
     word,
     at,
     n,
@@ -64,12 +66,12 @@ def apply_tile(
 ):
     """x <- x - gamma (P m-bar + lambda x) on one tile; without P x <- x - gamma (y-bar + lambda x) [C12]."""
     x = load_params(parameters, copy, at, n, COPY, MASKED)
-    scale = momentum_scale(scales, correction, word, at, n, SCALE_BLOCK)
+    scale = momentum_scale(scales, correction, begin, word, at, n, SCALE_BLOCK)
     direction = spread(load_words(words, word, n, MASKED), scale)
     if preconditioner is None:
         moved = x - lr * (direction + decay * x)
         if live_bytes is not None:
-            bits = tl.load(live_bytes + at // 8, mask=at < n, other=0).to(tl.int32) >> (at % 8).to(tl.int32)
+            bits = tl.load(live_bytes + at // 8, mask=at < n, other=0).to(tl.int32) >> (at % 8)
             moved = tl.where((bits & 1) != 0, moved, x)
     else:
         p = load_elements(preconditioner, at, n, 0.0, MASKED)
@@ -107,27 +109,28 @@ def apply(
     j = tl.program_id(1)
     SPAN: tl.constexpr = ROWS * 32 * TILES
     start, begin = chunk_start(j, chunk8), span_of(p, SPAN)
-    n = tl.minimum(tl.cast(chunk8, tl.int64) * 8, dim - start)
-    parameters += start
+    n = span_length(tl.minimum(tl.cast(chunk8, tl.int64) * 8, dim - start), begin, SPAN)
+    parameters += start + begin
     if preconditioner is not None:
-        preconditioner += start
+        preconditioner += start + begin
     if live_bytes is not None:
-        live_bytes += j.to(tl.int64) * chunk8
+        live_bytes += j.to(tl.int64) * chunk8 + begin // 8
     if COPY:
-        copy += start
-    words = shared + j.to(tl.int64) * stride_words
-    scales = words + row_words - n_scales
+        copy += start + begin
+    row = j.to(tl.int64) * stride_words
+    scales = shared + row + row_words - n_scales
+    words = shared + row + begin // 32
     lr = tl.load(step + LR)
     decay = tl.load(step + WEIGHT_DECAY)
     correction = tl.load(step + MOMENTUM_CORRECTION)
-    tensors = (parameters, preconditioner, live_bytes, words, scales, copy)
-    if begin + SPAN <= n:
+    tensors = (parameters, preconditioner, live_bytes, words, scales, copy, begin)
+    if n == SPAN:
         for k in range(TILES):
-            word, at = tile_of(begin, k, ROWS)
+            word, at = tile_of(k, ROWS)
             apply_tile(*tensors, word, at, n, lr, decay, correction, SCALE_BLOCK, COPY, False)
     else:
-        for k in range(tl.cast(tl.cdiv(n - begin, ROWS * 32), tl.int32)):
-            word, at = tile_of(begin, k, ROWS)
+        for k in range(tl.cdiv(n, ROWS * 32)):
+            word, at = tile_of(k, ROWS)
             apply_tile(*tensors, word, at, n, lr, decay, correction, SCALE_BLOCK, COPY, True)
 
 

@@ -21,6 +21,7 @@ from gpu_impl.kernels.triton_.elements import (
     load_words,
     marked_where,
     norm_terms,
+    span_length,
     span_of,
     spread,
     store_elements,
@@ -102,21 +103,22 @@ def compress(
     j = tl.program_id(1)
     SPAN: tl.constexpr = ROWS * 32 * TILES
     start, begin = chunk_start(j, chunk8), span_of(p, SPAN)
-    n = tl.minimum(tl.cast(chunk8, tl.int64) * 8, dim - start)
-    grad += start
-    u += start
+    n = span_length(tl.minimum(tl.cast(chunk8, tl.int64) * 8, dim - start), begin, SPAN)
+    grad += start + begin
+    u += start + begin
     if preconditioner is not None:
-        preconditioner += start
-    words_in = shared + j.to(tl.int64) * stride_words
-    words_out = message + j.to(tl.int64) * stride_words
+        preconditioner += start + begin
+    row = j.to(tl.int64) * stride_words
+    shared_scale = tl.load(shared + row + row_words - 1).to(tl.float32, bitcast=True)
+    words_in = shared + row + begin // 32
+    words_out = message + row + begin // 32
     old_scale = tl.load(u_scale)
-    shared_scale = tl.load(words_in + row_words - 1).to(tl.float32, bitcast=True)
 
-    sums = tl.zeros([ROWS, 32], tl.float64)
-    ignored = tl.zeros([ROWS, 32], tl.int32)
-    if begin + SPAN <= n:
+    sums = tl.zeros([ROWS], tl.float64)
+    ignored = tl.zeros([ROWS], tl.int32)
+    if n == SPAN:
         for k in range(TILES):
-            word, at = tile_of(begin, k, ROWS)
+            word, at = tile_of(k, ROWS)
             new, lost = compress_tile(
                 grad,
                 preconditioner,
@@ -135,11 +137,11 @@ def compress(
                 KEEP,
                 False,
             )
-            sums += norm_terms(new, L1)
-            ignored += lost
+            sums += tl.sum(norm_terms(new, L1), axis=1)
+            ignored += tl.sum(lost, axis=1)
     else:
-        for k in range(tl.cast(tl.cdiv(n - begin, ROWS * 32), tl.int32)):
-            word, at = tile_of(begin, k, ROWS)
+        for k in range(tl.cdiv(n, ROWS * 32)):
+            word, at = tile_of(k, ROWS)
             new, lost = compress_tile(
                 grad,
                 preconditioner,
@@ -158,11 +160,11 @@ def compress(
                 KEEP,
                 True,
             )
-            sums += norm_terms(new, L1)
-            ignored += lost
+            sums += tl.sum(norm_terms(new, L1), axis=1)
+            ignored += tl.sum(lost, axis=1)
     index = j.to(tl.int64) * tl.num_programs(0) + p
-    tl.store(partials + index, tl.sum(tl.sum(sums, axis=1), axis=0))
-    tl.store(ignored_partials + index, tl.sum(tl.sum(ignored, axis=1), axis=0))
+    tl.store(partials + index, tl.sum(sums, axis=0))
+    tl.store(ignored_partials + index, tl.sum(ignored, axis=0))
 
 
 def launch_compress(

@@ -2,7 +2,7 @@
 
 A kernel of the tuned rung works on (ROWS, 32) elements at a time: a row is one 32-bit word of a message, so that a
 word is loaded once for 32 elements and packed by one sum along the row. Program (p, j) works on span p of chunk j, so
-that no block lies in two chunks and no offset needs a division.
+that no block lies in two chunks and no offset needs a division. Its pointers are moved to the start of the span.
 
 x is called ``parameters`` in them: Triton's launcher has a variable ``params`` of its own, and hands that over in place
 of an argument of the name.
@@ -24,7 +24,7 @@ GRADIENT_FACTOR: tl.constexpr = tl.constexpr(4)
 
 MARK: tl.constexpr = tl.constexpr(-(2**31))  # the bit pattern of -0.0
 
-ROWS, TILES = 32, 16
+ROWS, TILES = 16, 8
 SPAN = ROWS * 32 * TILES
 """Elements of one program and of one partial sum: fixed, so that sums repeat bitwise on every device."""
 
@@ -45,9 +45,15 @@ def chunk_start(j, chunk8):
 
 
 @triton.jit
-def tile_of(begin, k, ROWS: tl.constexpr):
-    """Words (ROWS,) and elements (ROWS, 32) of tile ``k`` behind element ``begin`` of a chunk."""
-    word = begin // 32 + k * ROWS + tl.arange(0, ROWS)
+def span_length(dim, begin, SPAN: tl.constexpr):
+    """Elements of the span behind element ``begin`` of ``dim``. Inside a span 32 bits do, and save registers."""
+    return tl.maximum(tl.minimum(dim - begin, SPAN), 0).to(tl.int32)
+
+
+@triton.jit
+def tile_of(k, ROWS: tl.constexpr):
+    """Words (ROWS,) and elements (ROWS, 32) of tile ``k`` of a span, counted from its start."""
+    word = k * ROWS + tl.arange(0, ROWS)
     return word, word[:, None] * 32 + tl.arange(0, 32)[None, :]
 
 
@@ -129,9 +135,9 @@ def store_signs(pointer, word, at, n, values, MASKED: tl.constexpr):
 
 @triton.jit
 def spread(words, scale):
-    """+scale where the bit is 1, -scale where it is 0, (ROWS, 32)."""
-    ones = (words[:, None] >> tl.arange(0, 32)[None, :]) & 1
-    return tl.where(ones != 0, scale, -scale)
+    """+scale where the bit is 1, -scale where it is 0, (ROWS, 32): the bit, turned over, goes into the sign."""
+    minus = ~(words[:, None] << (31 - tl.arange(0, 32))[None, :]) & MARK
+    return (scale.to(tl.int32, bitcast=True) ^ minus).to(tl.float32, bitcast=True)
 
 
 @triton.jit

@@ -11,7 +11,6 @@ from gpu_impl.kernels.triton_.block_scales import launch_server_blocks
 from gpu_impl.kernels.triton_.elements import (
     GRADIENT_FACTOR,
     ROWS,
-    SPAN,
     TILES,
     error_of,
     is_dead,
@@ -19,6 +18,7 @@ from gpu_impl.kernels.triton_.elements import (
     load_words,
     marked_where,
     norm_terms,
+    span_length,
     span_of,
     spread,
     store_elements,
@@ -28,22 +28,46 @@ from gpu_impl.kernels.triton_.elements import (
 from gpu_impl.kernels.triton_.finish_scale import launch_finish_scale
 from gpu_impl.kernels.triton_.launch import WORDS, launch, partials_of
 
+TOGETHER = 8
+"""Messages whose words are asked for together: the sum waits for one answer in place of eight."""
+
+
+@triton.jit
+def message_of(received, word, n, i, last_word, stride_words, MASKED: tl.constexpr):
+    """s_i q_i on one tile; the scale is the last word of the row."""
+    row = received + tl.cast(i, tl.int64) * stride_words
+    scale = tl.load(row + last_word).to(tl.float32, bitcast=True)
+    return spread(load_words(row, word, n, MASKED), scale)
+
 
 @triton.jit
 def server_tile(
-    received, w, words_out, word, at, n, old_scale, n_workers, row_words, stride_words, MASKED: tl.constexpr
+    received,
+    w,
+    reply,
+    word,
+    at,
+    n,
+    old_scale,
+    n_workers,
+    last_word,
+    stride_words,
+    TOGETHER: tl.constexpr,
+    MASKED: tl.constexpr,
 ):
     """w <- (1/N) sum_i s_i q_i + (w - S sign(w)) on one tile: returns the new w."""
     old = load_elements(w, at, n, 0.0, MASKED)
     total = tl.zeros_like(old)
-    for i in range(n_workers):
-        row = received + tl.cast(i, tl.int64) * stride_words
-        scale = tl.load(row + row_words - 1).to(tl.float32, bitcast=True)
-        total += spread(load_words(row, word, n, MASKED), scale)
+    together = n_workers // TOGETHER * TOGETHER
+    for i in range(0, together, TOGETHER):
+        for k in tl.static_range(TOGETHER):
+            total += message_of(received, word, n, i + k, last_word, stride_words, MASKED)
+    for i in range(together, n_workers):
+        total += message_of(received, word, n, i, last_word, stride_words, MASKED)
     mean = tl.div_rn(total, tl.zeros_like(total) + tl.cast(n_workers, tl.float32))
     new = marked_where(is_dead(old, at, n, MASKED), mean + error_of(old, old_scale))
     store_elements(w, at, n, new, MASKED)
-    store_signs(words_out, word, at, n, new, MASKED)
+    store_signs(reply, word, at, n, new, MASKED)
     return new
 
 
@@ -60,6 +84,7 @@ def server(
     row_words,
     stride_words,
     L1: tl.constexpr,
+    TOGETHER: tl.constexpr,
     ROWS: tl.constexpr,
     TILES: tl.constexpr,
 ):
@@ -70,20 +95,26 @@ def server(
     p = tl.program_id(0)
     SPAN: tl.constexpr = ROWS * 32 * TILES
     begin = span_of(p, SPAN)
-    n = tl.cast(dim, tl.int64)
+    n = span_length(dim, begin, SPAN)
+    w += begin
+    reply += begin // 32
+    received += begin // 32
+    last_word = row_words - 1 - begin // 32
     old_scale = tl.load(w_scale)
-    sums = tl.zeros([ROWS, 32], tl.float64)
-    if begin + SPAN <= n:
+    tensors = (received, w, reply)
+    numbers = (old_scale, n_workers, last_word, stride_words)
+    sums = tl.zeros([ROWS], tl.float64)
+    if n == SPAN:
         for k in range(TILES):
-            word, at = tile_of(begin, k, ROWS)
-            new = server_tile(received, w, reply, word, at, n, old_scale, n_workers, row_words, stride_words, False)
-            sums += norm_terms(new, L1)
+            word, at = tile_of(k, ROWS)
+            new = server_tile(*tensors, word, at, n, *numbers, TOGETHER, False)
+            sums += tl.sum(norm_terms(new, L1), axis=1)
     else:
-        for k in range(tl.cast(tl.cdiv(n - begin, ROWS * 32), tl.int32)):
-            word, at = tile_of(begin, k, ROWS)
-            new = server_tile(received, w, reply, word, at, n, old_scale, n_workers, row_words, stride_words, True)
-            sums += norm_terms(new, L1)
-    tl.store(partials + p, tl.sum(tl.sum(sums, axis=1), axis=0))
+        for k in range(tl.cdiv(n, ROWS * 32)):
+            word, at = tile_of(k, ROWS)
+            new = server_tile(*tensors, word, at, n, *numbers, TOGETHER, True)
+            sums += tl.sum(norm_terms(new, L1), axis=1)
+    tl.store(partials + p, tl.sum(sums, axis=0))
 
 
 server_kernel = server
@@ -95,7 +126,7 @@ def launch_server(server: ServerState, exchange: Exchange, step: StepScalars, l1
         launch_server_blocks(server, exchange, step, l1)
         return
     w, layout, reply = server.w, exchange.layout, exchange.reply
-    grid, partials, _ = partials_of(w.shape[0], 1, SPAN, w.device)
+    grid, partials, _ = partials_of(w.shape[0], 1, ROWS * 32 * TILES, w.device)
     launch(
         server_kernel,
         grid[:1],
@@ -110,6 +141,7 @@ def launch_server(server: ServerState, exchange: Exchange, step: StepScalars, l1
         layout.row_bytes // 4,
         exchange.row_stride // 4,
         L1=l1,
+        TOGETHER=TOGETHER,
         ROWS=ROWS,
         TILES=TILES,
     )
