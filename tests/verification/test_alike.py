@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from verification.mutants import alike as mutants
+from verification.mutants import scale
+from verification.mutants.base_optimizer import BaseOptimizer
 from verification.mutants.error_feedback import WorkerErrorClippedAtFortyScales
+from verification.relation.tolerances import scale_of
+from verification.search.collective_space import large_cases
 from verification.search.driver import Driver
+from verification.search.large_cases import each_level
 from verification.search.palettes import ALIKE, one_spike
 from verification.search.plan import PROFILES, Plan
 from verification.search.runs import check
@@ -55,11 +60,58 @@ def test_rows_of_its_level_find_it(fault, level):
     assert found == 3
 
 
+@pytest.mark.parametrize("fault", [scale.EndLeftOut, scale.LongPaddingCounted])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_seed_sees_the_end_of_many_elements(fault, seed):
+    driver = Driver(fault)
+    assert any(next(check(driver, case, set()), None) is not None for case in large_cases(driver.traits, seed))
+
+
+@pytest.mark.parametrize(
+    ("fault", "level"), [(scale.MagnitudesOverflow, "largest"), (mutants.VotesInEightBits, "all workers agree")]
+)
+def test_some_row_of_its_level_finds_it(fault, level):
+    """Sums of magnitudes that overflow, and counts of votes in few bits."""
+    plan = Plan.of(Driver(fault), "collective", PROFILES["quick"], 0)
+    rows = [one for one in plan.rows if level in one[0].values()]
+    assert any(next(check(plan.driver, plan.case(*one), set()), None) is not None for one in rows)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_optimizer_that_forgets_the_end_is_found(seed):
+    class EndForgotten(BaseOptimizer):
+        collective = scale.EndLeftOut
+
+    cases = each_level(Driver(EndForgotten).traits, can_save=False, seed=seed)
+    assert any(next(check(Driver(EndForgotten), case, set()), None) is not None for case in cases)
+
+
+def test_a_scale_of_few_numbers_is_held_to_few_roundings():
+    """The order of zeros is nobody's: of 8 numbers among 100,000 no sum rounds more than seven times."""
+    u_D = np.zeros(100_000)
+    u_D[-8:] = np.random.default_rng(0).standard_normal(8)
+    traits = Driver(scale.LongPaddingCounted).traits
+    for kind in ("l1", "l2"):
+        exact, tolerance = scale_of(u_D[None], np.zeros((1, u_D.size)), kind, traits)
+        assert tolerance[0] < 16 * 2.0**-24 * exact[0]
+        unsure = np.full((1, u_D.size), 1e-30)  # what may not be 0 may round
+        assert scale_of(u_D[None], unsure, kind, traits)[1][0] > 1000 * 2.0**-24 * exact[0]
+        for order in (u_D, u_D[::-1], np.roll(u_D, 4)):
+            terms = (np.abs(order) if kind == "l1" else order * order).astype(np.float32)
+            mean = np.add.accumulate(terms, dtype=np.float32)[-1] / np.float32(u_D.size)
+            found = mean if kind == "l1" else np.sqrt(mean)
+            assert abs(float(found) - exact[0]) <= tolerance[0]
+
+
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_workers_are_alike_bit_by_bit(n):
     rng = np.random.default_rng(n)
     buffers_ND, errors_ND = (rng.standard_normal((n, 33)) for _ in range(2))
-    for name, rows, sizes in (("equal scales", n, 1), ("two workers agree", max(1, n - 1), max(1, n - 1))):
+    for name, rows, sizes in (
+        ("equal scales", n, 1),
+        ("two workers agree", max(1, n - 1), max(1, n - 1)),
+        ("all workers agree", 1, 1),
+    ):
         b_ND, e_ND = (array_ND.astype(np.float32) for array_ND in ALIKE[name](rng, buffers_ND, errors_ND))
         u_ND = b_ND + e_ND
         assert len({row.tobytes() for row in u_ND}) == rows

@@ -135,6 +135,29 @@ class LongFloat32SumL1(_L1):
         return np.add.accumulate(np.abs(u), dtype=np.float32)[-1] / count
 
 
+class EndLeftOut(BaseCollective):
+    """The sum of squares goes by vectors of eight, and from 16,384 elements on forgets what is left at the end."""
+
+    def worker_scale(self, u_D, live_D):
+        whole = u_D.size - u_D.size % 8 if u_D.size >= 16384 else u_D.size
+        return np.float32(self.norm_scale(u_D[:whole], u_D.size))
+
+
+class LongPaddingCounted(_L1):
+    """From 16,384 elements on the worker divides by the padded length."""
+
+    def worker_scale(self, u_D, live_D):
+        return np.float32(self.norm_scale(u_D, 8 * -(-u_D.size // 8) if u_D.size >= 16384 else u_D.size))
+
+
+class MagnitudesOverflow(_L1):
+    """Magnitudes are added in float32, and overflow though their mean does not."""
+
+    def norm_scale(self, u, count):
+        with np.errstate(over="ignore"):
+            return np.abs(u).sum(dtype=np.float32) / np.float32(count)
+
+
 class ThroughLogarithms(BaseCollective):
     """A tail past 64 elements takes the scale through log and exp: a few ulp off, not the same at every magnitude."""
 

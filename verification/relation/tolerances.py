@@ -113,12 +113,19 @@ def combined(tolerances: Iterable[Floats]) -> Floats:
 
 
 def scale_of(u: Floats, u_tolerance: Floats, kind: Scale, traits: Traits) -> tuple[Floats, Floats]:
-    """The scale over the last axis and its tolerance, that of our own float64 arithmetic included."""
+    """The scale over the last axis and its tolerance, that of our own float64 arithmetic included.
+
+    Where m terms are not 0, none goes through more than m - 1 additions that round. Proof. fl(a + 0) = a in every
+    format, so an order of summation gives the very number that it gives without the terms that are 0: an order of m
+    terms. T11c, T11n and T11h count additions because each multiplies its operands by 1 + d with abs(d) <= u; where one
+    operand is 0, d = 0. A term is 0 in the implementation too where u and its tolerance are.
+    """
     largest = np.abs(u).max(axis=-1, keepdims=True)
     unit = np.where(largest > 0, largest, 1.0)  # so that our own squares neither overflow nor vanish
     ratio = np.abs(u / unit)
     scale = (ratio.mean(axis=-1) if kind == "l1" else np.sqrt((ratio**2).mean(axis=-1))) * unit[..., 0]
-    dtype, depth = traits.dtype, reduction_depth(u.shape[-1])
+    terms = ((u != 0) | (u_tolerance > 0)).sum(axis=-1).max(initial=1)
+    dtype, depth = traits.dtype, min(reduction_depth(u.shape[-1]), max(int(terms), 1) - 1)
     tolerance = rounding.scale_tolerance(u, kind, dtype, depth, accumulator=dtype, u_tolerance=u_tolerance)
     # four roundings more of our own: the division by the unit and the product with it, per element and in the mean
     own = rounding.gamma(u.shape[-1] + 8, "float64") * scale + rounding.smallest_subnormal("float64")

@@ -32,12 +32,13 @@ from verification.search.palettes import (
     PALETTES,
     absorbing,
     factors,
+    few,
     gaussian,
     magnitudes,
     one_spike,
 )
 
-BUFFERS = {**PALETTES, "one spike": one_spike, **dict.fromkeys(ALIKE, gaussian)}
+BUFFERS = {**PALETTES, "one spike": one_spike, "few": few, **dict.fromkeys(ALIKE, gaussian)}
 """What the numbers of a call look like."""
 
 ALONE = ("nothing", "the server's alone")
@@ -123,17 +124,20 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
 
 
 def _with_largest(arrays: list[Array], rng: np.random.Generator, *, residual: bool) -> list[Array]:
-    """One number near the largest float32 among the buffers, the workers' errors or the server's.
+    """Up to two numbers near the largest float32 in one row of the buffers or errors, or one of the server's.
 
-    Its double overflows, and so does its square. No sum does that a correct step may form.
+    The double of one overflows, and its square; two have a sum of magnitudes and of squares that does. No sum does over
+    the workers, nor of a buffer and an error.
     """
-    which = arrays[int(rng.integers(len(arrays) if residual else 1))]
-    which[tuple(rng.integers(length) for length in which.shape)] = LARGEST * rng.choice([-1.0, 1.0])
+    which = np.atleast_2d(arrays[int(rng.integers(len(arrays) if residual else 1))])
+    count = 1 if which is not arrays[0] else int(rng.integers(1, 3))
+    places = rng.choice(which.shape[1], min(count, which.shape[1]), replace=False)
+    which[rng.integers(len(which)), places] = LARGEST * rng.choice([-1.0, 1.0], places.size)
     return arrays
 
 
 def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
-    """Few cases that no row holds: many exact elements, a long sum that stands still, all zeros, and D to 2^20.
+    """Few cases that no row holds: many exact elements, a long sum that stands still, all zeros, ends, and D to 2^20.
 
     The last ones hold every level of every other feature that is not too long with so many elements.
     """
@@ -149,8 +153,19 @@ def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
         for buffers_ND, calls in ((still_ND, 1), (nothing_ND, 2)):
             call = (buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0]))
             found.append(CollectiveCase((call,) * calls))
-        found += [collective_case(row, traits, rng) for row, rng in large_rows(collective_space(traits), seed)]
+        space = collective_space(traits)
+        found += [collective_case(row, traits, rng) for row, rng in (*large_rows(space, seed), *end_rows(space, seed))]
     return [case for case in found if case is not None]
+
+
+def end_rows(space: Space, seed: int) -> list[tuple[Row, np.random.Generator]]:
+    """Rows of many elements whose weight is in those that are left over at the end; nothing else hides it."""
+    plain = {name: levels[0] for name, levels in space.features.items()} | {"edge": f"{1 + seed % 7} over"}
+    rows = [plain | {"size": size, "buffers": name} for size in END_SIZES for name in ("last spike", "few")]
+    return [(row, np.random.default_rng([seed, number])) for number, row in enumerate(rows)]
+
+
+END_SIZES = ((4097, 16384), (16385, 131072))
 
 
 def exact_case(traits: Traits, seed: int) -> CollectiveCase | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from verification.protocol import Traits
@@ -14,8 +16,8 @@ from verification.search.palettes import absorbing
 def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
     """Few cases of ``LARGE`` size that hold every level of every other feature that is not too long with it.
 
-    The last ones, one for each form, have the first level of each, several workers and long blocks: extremes of the
-    others may hide an error.
+    The last ones, two for each form, have the first level of each, several workers and long blocks: extremes of the
+    others may hide an error. In one of the two the last element is far above the others.
     """
     if not traits.compresses or traits.sizes is not None:
         return []
@@ -26,8 +28,12 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
     plain["workers"] = (several or space.features["workers"])[0]
     if "scale_block" in plain:
         plain["scale_block"] = space.features["scale_block"][-1]
-    for form in space.features.get("compress", (None,)):
-        row = plain if form is None else plain | {"compress": form}
+    forms = space.features.get("compress", (None,))
+    for form, gradients in product(forms, (plain["gradients"], "last spike")):
+        row = plain | {"gradients": gradients} | ({} if form is None else {"compress": form})
+        if gradients == "last spike" and len(space.features["edge"]) > 1:
+            row |= {"size": (16385, 131072), "edge": f"{1 + seed % 7} over"}
+            row |= dict.fromkeys({"scale_block"} & set(row))  # one scale for all
         if not space.exclusion({**row, "size": LARGE}):
             rows.append((row, np.random.default_rng([seed, len(rows)])))
     return [optimizer_case(row, traits, rng) for row, rng in rows]

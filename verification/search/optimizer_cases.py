@@ -21,7 +21,7 @@ from verification.search.optimizer_space import (
     worker_levels,
     workers,
 )
-from verification.search.palettes import LARGEST, PALETTES, factors
+from verification.search.palettes import LARGEST, PALETTES, WARMEST, factors
 
 SMALL = 1e-16
 """A warm-up's gradients so small that guards against zero bite, and so large that v is not 0."""
@@ -40,10 +40,6 @@ UNLIKE = (1e-40, 1e-30, 1e-10, 0.0, 1e4)
 
 WARM = 1e12
 """The warm-up's gradients before late ones near the largest float32: P is so small that x stays finite."""
-
-WARMEST = 0.95 * float(np.sqrt(np.finfo(np.float32).max))
-"""The largest gradient of some such warm-ups, most others near it: its square is finite, but the sum of v, of which
-the mean for the floor is made, may overflow."""
 
 WARMEST_SHARE = 0.75
 """Of the warm-ups before late gradients near the largest float32, so many are such."""
@@ -288,7 +284,8 @@ def _gradients(
     grads_TND[:early] *= warm_D
     if row["magnitude"] == "largest" and rng.random() < WARMEST_SHARE:
         sizes_TND = 0.5 + 0.5 * np.abs(grads_TND[:early]) / np.abs(grads_TND[:early]).max()
-        grads_TND[:early] = sizes_TND * WARMEST * rng.choice([-1.0, 1.0], dim) * rng.choice([1.0, 1.0, 1e-6], dim)
+        warmest = WARMEST / max(1.0, row["variance_floor"]) ** 0.5  # kappa times the mean of v is finite too
+        grads_TND[:early] = sizes_TND * warmest * rng.choice([-1.0, 1.0], dim) * rng.choice([1.0, 1.0, 1e-6], dim)
     late = grads_TND[early:]
     # in the update form P, which may be as large as 1e8, multiplies it
     huge = traits.checked_as.huge if row.get("compress", "momentum") == "momentum" else 1e22
@@ -307,7 +304,7 @@ def _gradients(
             (its_own,) = (part for part in parts if part.start <= place < part.stop)
             return int(np.count_nonzero(~dead_D[its_own])) < 2
 
-        _put_largest(grads_TND, early, taken, n_T, places, alone, rng, one_worker=row.get("scale") == "l2")
+        _put_largest(grads_TND, early, taken, n_T, places, alone, rng)
     places = np.flatnonzero(dead_D) if row["skips"] == "on a zero-variance coordinate" else np.arange(dim)
     for step in [step for step, op in enumerate(taken) if op == "skip"]:
         k, here = rng.choice(places), n_T[step]
@@ -336,22 +333,20 @@ def _put_largest(
     places: Array,
     alone: Callable[[int, int], bool],
     rng: np.random.Generator,
-    *,
-    one_worker: bool,
 ) -> None:
-    """In one late step two elements near the largest float32: apart, of one coordinate, or ``one_worker`` has both.
+    """In one late step two elements near the largest float32: apart, of one coordinate, or one worker has both.
 
     A sum over all elements, over the workers, or over a worker's elements overflows. No sum does that a correct step
-    may form: of what the workers send, of errors, and for the l1 scale of one worker's magnitudes. Errors may grow, so
-    the step is one of the last; and no more workers come after it, for each would get the mean error, and what they
-    send would add up to more. What is ``alone`` in its scale on so many workers is sent as it is: there two are apart.
+    may form: of what the workers send, and of errors. Errors may grow, so the step is one of the last; and no more
+    workers come after it, for each would get the mean error, and what they send would add up to more. What is ``alone``
+    in its scale on so many workers is sent as it is: there two are apart.
     """
     late = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1]
     steps = [step for step in late if max(n_T[step:]) <= n_T[step]][-3:]
     if steps and places.size > 1:
         step = steps[rng.integers(len(steps))]
         workers_2, places_2 = rng.choice(n_T[step], 2, replace=False), rng.choice(places, 2, replace=False)
-        shared = ("nothing", "coordinate", "worker")[rng.integers(3 if one_worker else 2)]
+        shared = ("nothing", "coordinate", "worker")[rng.integers(3)]
         if shared == "worker":
             workers_2[1] = workers_2[0]
         elif shared == "coordinate" and not alone(int(places_2[0]), n_T[step]):
@@ -381,6 +376,8 @@ def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:
             # so that P is a power of two: sqrt(v) = 1.5 and the denominator 2, or 4 and 8 with the correction, which
             # some multiply by: 1 over it is 4
             values |= {"beta2": 3 / 4, "eps": 4.0} if row["bias_correction"] else {"beta2": 1 - 9 / 64, "eps": 0.5}
+            if values["variance_floor"] > 1:  # it raises v, and P is another number
+                continue
         if (case := make(traits, n, traits.hyper(**values), seed)) is not None:
             return _begun(case, row["begin"], traits, rng)
     return None

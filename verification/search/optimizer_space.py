@@ -18,9 +18,9 @@ Range = tuple[int, int]
 """From and to."""
 
 WORKERS: tuple[Range, ...] = (
-    *((n, n) for n in range(1, 9)), (12, 12), (16, 16), (9, 16), (17, 32), (33, 64), (65, 128),
+    *((n, n) for n in range(1, 9)), (12, 12), (16, 16), (9, 16), (17, 32), (33, 64), (65, 127), (128, 128),
 )  # fmt: skip
-"""Levels of N: those that are common each for itself."""
+"""Levels of N: those that are common each for itself, and the one from which on eight bits can't count all votes."""
 
 SIZES: tuple[Range, ...] = (
     (1, 1),

@@ -53,8 +53,27 @@ def constant(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 def one_spike(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """One element of a worker far above the rest: nearly sqrt(D) times the l2 scale."""
+    return _faint_but(rng, shape, rng.integers(shape[-1], size=(*shape[:-1], 1)))
+
+
+def last_spike(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """The same at the last element: what goes by words and vectors is done once more for what is left at the end."""
+    return _faint_but(rng, shape, np.full((*shape[:-1], 1), shape[-1] - 1))
+
+
+def _faint_but(rng: np.random.Generator, shape: tuple[int, ...], places: NDArray[np.int64]) -> Floats:
     values = rng.standard_normal(shape) * 2.0**-12
-    np.put_along_axis(values, rng.integers(shape[-1], size=(*shape[:-1], 1)), rng.choice([-1.0, 1.0]), axis=-1)
+    sizes = 0.5 + rng.random(places.shape)  # so that those of a buffer and of its error do not cancel
+    np.put_along_axis(values, places, sizes * rng.choice([-1.0, 1.0]), axis=-1)
+    return values
+
+
+def few(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """At most 8 numbers beside zeros, most of them at the end: their sum rounds little, however many elements."""
+    values, count = np.zeros(shape), int(rng.integers(1, 9))
+    back = np.minimum(rng.integers(1, 9, (*shape[:-1], count)), shape[-1])
+    places = np.where(rng.random(back.shape) < 0.75, shape[-1] - back, rng.integers(shape[-1], size=back.shape))
+    np.put_along_axis(values, places, rng.standard_normal(places.shape), axis=-1)
     return values
 
 
@@ -66,6 +85,7 @@ PALETTES: dict[str, Palette] = {
     "sparse": sparse,
     "one idle worker": one_idle_worker,
     "constant": constant,
+    "last spike": last_spike,
 }
 
 
@@ -83,7 +103,12 @@ def two_agree(rng: np.random.Generator, *arrays_ND: Floats) -> list[Floats]:
     return [array_ND[same] for array_ND in arrays_ND]
 
 
-ALIKE = {"equal scales": all_but_signs, "two workers agree": two_agree}
+def all_agree(rng: np.random.Generator, *arrays_ND: Floats) -> list[Floats]:
+    """All workers have the same numbers, so that a count of their votes is as large as it gets."""
+    return [np.broadcast_to(array_ND[-1], array_ND.shape).copy() for array_ND in arrays_ND]
+
+
+ALIKE = {"equal scales": all_but_signs, "two workers agree": two_agree, "all workers agree": all_agree}
 """Of buffers and worker errors (N, D), those in which workers are alike."""
 
 
@@ -96,7 +121,11 @@ def factors(magnitude: str, rng: np.random.Generator, shape: tuple[int, ...], hu
 
 
 LARGEST = 0.53 * float(np.finfo(np.float32).max)
-"""Two of these overflow float32 when they are added; in gradients of the magnitude "largest" there are two."""
+"""Two of these overflow float32 when they are added; in arrays of the magnitude "largest" there are up to two."""
+
+WARMEST = 0.95 * float(np.sqrt(np.finfo(np.float32).max))
+"""The largest gradient of some warm-ups, most others near it: its square is finite, but the sum of v, of which the mean
+for the floor is made, may overflow."""
 
 HUGE = {"float32": 1e30, "float64": 1e200}
 """What the numbers of a collective's calls of the magnitude "huge" are multiplied by: squares overflow."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onebit_files import counted
+from verification.independent.correct import correct_class
 from verification.relation.finding import AdapterError, Finding, OutOfTime, Unsupported
 from verification.search.cases import Case
 from verification.search.causes import Cause, Causes, Failing
@@ -45,6 +46,10 @@ WAITING = 0.5
 
 TOLD_AFTER, TOLD_ABOVE = 0.05, 3
 """After this share of its time a search says how long a whole one takes, if that is so many times its limit."""
+
+
+OUTSIDE = "a correct class that takes the same does not pass it either, for numbers overflow there"
+"""Why a case is not judged in which something was found."""
 
 
 @dataclass(frozen=True)
@@ -215,10 +220,21 @@ class _Search:
             with np.errstate(all="ignore"):  # a wrong state may hold anything
                 for finding in check(self.driver, case, judged):
                     found.setdefault(finding.clause, []).append(finding)
+            if found and self.is_outside(plan.level, case):
+                judged, found, refused = set[str](), {}, OUTSIDE
         except Unsupported as reason:
             refused = str(reason) or "it is not supported"
         seconds, took = time.monotonic() - start, tuple(self.driver.took[calls:])
         return Examined(frozenset(judged), found, refused, size, seconds, took)
+
+    def is_outside(self, level: str, case: Case) -> bool:
+        """Whether a correct class that takes the same does not pass the case either: it shows nothing then."""
+        correct = correct_class(level, self.driver.traits)
+        if correct is None:
+            return False
+        oracle = Driver(correct)
+        oracle.deadline = self.driver.deadline
+        return next((one for one in check(oracle, case, set())), None) is not None
 
     def note(self, number: int, examined: Examined) -> None:
         """Note what was judged and found in the case of that number."""

@@ -1,8 +1,8 @@
 """A smaller counterexample: fewer steps, workers and elements, simpler settings, then numbers near 1, and round ones.
 
 Candidates stay in the domain of the clause: a run without rounding keeps the sizes, scale and beta1 that make it so;
-hyper-parameters, sizes and numbers of workers stay among those that the class takes; and a correct implementation must
-pass the candidate, for else it shows nothing.
+hyper-parameters, sizes and numbers of workers stay among those that the class takes; numbers stay below those from
+which on a correct step may overflow; and a correct implementation must pass it, for else it shows nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from verification.protocol import Traits
+from verification.protocol import Array, Traits
 from verification.search.cases import (
     Case,
     CollectiveCase,
@@ -27,6 +27,7 @@ from verification.search.cases import (
 )
 from verification.search.dyadic import rounds_nowhere
 from verification.search.literals import same, seeded
+from verification.search.palettes import LARGEST, WARMEST
 
 
 @np.errstate(all="ignore")  # numbers of a counterexample may be anything
@@ -48,13 +49,29 @@ def _pass(case: Any, candidates: Pass, fails: Callable[[Any], bool], traits: Tra
         changed = False
         for candidate in candidates(case, traits):
             key = _key(candidate)
-            if key in tried:
+            if key in tried or overflows(candidate):
                 continue
             tried.add(key)
             if fails(candidate):
                 case, changed = candidate, True
                 break
     return case
+
+
+def overflows(case: Case) -> bool:
+    """Whether some correct step may overflow: the warm-up squares its gradients, and later ones may be added."""
+    if isinstance(case, CollectiveCase):
+        return any(_beyond(array, LARGEST) for inputs in case.calls for array in inputs)
+    grads_TND = case.grads_TND
+    skipped = ~np.isfinite(grads_TND).all(axis=(1, 2))
+    warm = int(np.searchsorted(np.cumsum(~skipped), case.hyper.freeze_step)) + 1
+    return _beyond(grads_TND[:warm], WARMEST) or _beyond(grads_TND, LARGEST)
+
+
+def _beyond(array: Array, most: float) -> bool:
+    """Whether a number of it is finite and larger; float64 numbers may be, where the class's own range is wider."""
+    sizes = np.abs(array[np.isfinite(array)])
+    return array.dtype == np.float32 and bool((sizes > most * (1 + 2.0**-20)).any())
 
 
 def _key(case: Case) -> bytes:

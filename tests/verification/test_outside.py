@@ -1,0 +1,57 @@
+"""What lies outside what a correct class can do: there nothing is found, and no counterexample is looked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from verification.independent.optimizers import Eager
+from verification.protocol import Hyper
+from verification.search.cases import OptimizerCase
+from verification.search.driver import Driver
+from verification.search.plan import Profile
+from verification.search.search import OUTSIDE, search
+from verification.search.simplify import overflows, simplest
+
+
+class FarOut(Eager):
+    """Correct, and with hyper-parameters with which x grows ninefold a step."""
+
+    takes: ClassVar[dict[str, Any]] = {"lr": 100.0, "weight_decay": 0.1}
+
+
+class Raised(Eager):
+    """Correct, with a floor above every v."""
+
+    takes: ClassVar[dict[str, Any]] = {"variance_floor": 3.0}
+
+
+SMALL = Profile(arrays=1, draws=1, exact=12, triples=False, minutes=10, simplifying=40, largest=40)
+
+
+def test_where_a_correct_class_overflows_nothing_is_found():
+    result = search(Driver(FarOut), profile=SMALL)
+    assert not [one.clause.id for one in result.verdicts if one.outcome == "fails"]
+    assert any(OUTSIDE in note for note in result.notes)
+    result = search(Driver(Raised), profile=replace(SMALL, exact=60))
+    assert not [one.clause.id for one in result.verdicts if one.outcome == "fails"]
+    assert not any(OUTSIDE in note for note in result.notes)
+
+
+def test_a_smaller_case_stays_below_what_overflows():
+    """A class that forgets its error fails at any magnitude; none of the cases that are tried squares 1.9e19."""
+    grads_TND = np.full((3, 1, 4), 1.7e19, np.float32)
+    case = OptimizerCase(np.zeros(4, np.float32), grads_TND, 1, Hyper(freeze_step=2), ("step",) * 3)
+    seen = []
+
+    def fails(candidate):
+        seen.append(candidate)
+        return float(np.abs(candidate.grads_TND).max()) > 1.5e19
+
+    assert overflows(replace(case, grads_TND=grads_TND * np.float32(1.2)))
+    assert not overflows(case)
+    simplest(case, fails, Driver(Eager).traits)
+    assert seen
+    assert not any(overflows(one) for one in seen)
