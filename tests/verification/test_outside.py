@@ -28,7 +28,7 @@ class Raised(Eager):
     takes: ClassVar[dict[str, Any]] = {"variance_floor": 3.0}
 
 
-SMALL = Profile(arrays=1, draws=1, exact=12, triples=False, minutes=10, simplifying=40, largest=40)
+SMALL = Profile(arrays=1, draws=1, exact=12, triples=False, minutes=10, simplifying=40, largest=7)
 
 
 def test_where_a_correct_class_overflows_nothing_is_found():
