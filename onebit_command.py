@@ -16,6 +16,7 @@ import reference.bench
 import reference.listing
 from onebit_doctor import doctor
 from onebit_files import counted, writable_file, write_atomically
+from paper_figures.claims.cli import claims
 from paper_figures.cli import figures
 from paper_figures.report.cli import report
 from theory.cli import prove
@@ -56,6 +57,7 @@ app.command()(prove)
 app.command()(verify)
 app.command()(mutants)
 app.command()(figures)
+app.command()(claims)
 app.command()(report)
 app.command()(doctor)
 app.command("list")(reference.listing.list_optimizers)

@@ -47,6 +47,8 @@ def test_help_lists_only_what_works():
         ),
         (["figures", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
         (["figures", "--jobs", "0"], "Invalid value for '--jobs'"),
+        (["claims", "P99"], "there is no claim 'P99'; did you mean P9"),
+        (["claims", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
         (["report", "--scale", "huge"], "--scale must be quick or full, got 'huge'"),
         (["bench"], "Missing command"),
         (["bench", "reference", "--workers", "0"], "Invalid value for '--workers'"),
@@ -167,3 +169,15 @@ def test_a_shell_completes_names(words, some, completed):
 def test_files_are_left_to_the_shell(words, completed):
     """It completes files where nothing is offered (``complete -o default``): so nothing may be."""
     assert completed(words) == []
+
+
+def test_one_claim_is_decided_alone(tmp_path):
+    """From what it rests on: no other figure is drawn, nothing is proved or checked."""
+    listed = onebit("claims").stdout
+    assert re.search(r"^P22  reproduced with conditions +Throughput$", listed, flags=re.MULTILINE)
+    done = onebit("claims", "p22", "--json", "claims.json", cwd=tmp_path, ONEBIT_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert "rests on no figure (seconds, less what is in the cache), and on profile, published" in done.stdout
+    assert "P22. Throughput: reproduced with conditions" in done.stdout
+    (record,) = json.loads((tmp_path / "claims.json").read_text())
+    assert [check["outcome"] for check in record["checks"]] == ["holds", "fails"]

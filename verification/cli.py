@@ -119,6 +119,8 @@ def verify(
 
     if profile not in PROFILES:
         raise typer.BadParameter(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
+    if json_file and junit_file and json_file.resolve() == junit_file.resolve():
+        raise typer.BadParameter("--json and --junit name the same file")
     console = Console()
     with _stoppable() as finish:
         try:
@@ -187,6 +189,8 @@ SHOWN = 3
 
 def _print_causes(console: Any, failed: list[dict[str, Any]], causes: Sequence[Cause]) -> None:
     """Each cause once: the clauses that fail for it, its program, and what was found of those that it doesn't show."""
+    from verification.report import shortened  # noqa: PLC0415 - light --help
+
     rows = {row["property"]: row for row in failed}
     of_causes = [[rows.pop(name) for name in cause.clauses if name in rows] for cause in causes]
     found = [one for one in enumerate([*of_causes, *([row] for row in rows.values())], start=1) if one[1]]
@@ -199,13 +203,14 @@ def _print_causes(console: Any, failed: list[dict[str, Any]], causes: Sequence[C
         names = ", ".join(row["property"] for row in (first, *others))
         about = f"\n[bold]cause {number} of {total}:[/bold] {names}"
         console.print(about, highlight=False, soft_wrap=True)
-        console.print(first["counterexample"], highlight=False, soft_wrap=True, markup=False, style="cyan")
+        shown = shortened(first["counterexample"])
+        console.print(shown, highlight=False, soft_wrap=True, markup=False, style="cyan")
         for row in others:
-            if (message := row["findings"][0]["message"]) not in first["counterexample"]:
+            if (message := row["findings"][0]["message"]) not in shown:
                 text = f"# the smallest case of {row['property']} ({row['law']}): {message}"
                 console.print(text, highlight=False, soft_wrap=True, markup=False)
     if len(found) > SHOWN:
-        console.print(f"\nand {counted(len(found) - SHOWN, 'more cause')}: --json FILE, or --clause NAME")
+        console.print(f"\n# and {counted(len(found) - SHOWN, 'more cause')}: --json FILE, or --clause NAME")
 
 
 def _print_coverage(console: Any, name: str, result: Result, failed: int) -> None:

@@ -12,7 +12,7 @@ from verification.search.clauses import CLAUSES
 
 
 def load_class(target: str) -> type:
-    """The class that ``FILE.py:Class`` names. The file is run; ``sys.path`` is left alone.
+    """The class that ``FILE.py:Class`` names. The file is run, with its folder on ``sys.path``.
 
     Raises:
         ValueError: there is no such file or class, or the file raises; the message is one sentence.
@@ -29,6 +29,8 @@ def load_class(target: str) -> type:
         raise ValueError(f"{text} can't be loaded as Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # dataclasses look their module up there
+    if (folder := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(folder)  # at the end: a file of the class's can't take the place of a library
     originals.note()
     try:
         spec.loader.exec_module(module)
@@ -49,7 +51,7 @@ def load_expected_failures(path: Path) -> dict[str, str]:
     """Clause id -> reason, from lines such as ``optimizer.resume  # checkpoints come next year``.
 
     Raises:
-        ValueError: the file can't be read, or a line names no clause.
+        ValueError: the file can't be read, or a line names no clause, or gives no reason.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -62,5 +64,7 @@ def load_expected_failures(path: Path) -> dict[str, str]:
             continue
         if name not in known:
             raise ValueError(f"{path}, line {number}: there is no clause {name!r}")
-        expected[name] = reason.strip()
+        if not (reason := reason.strip()):
+            raise ValueError(f"{path}, line {number}: say why {name} must fail: {name}  # REASON")
+        expected[name] = reason
     return expected

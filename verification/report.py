@@ -34,6 +34,25 @@ def as_dict(verdict: Verdict, source: str, class_name: str, expected: str | None
     }
 
 
+MOST = 20_000
+"""Characters of a program that are printed, and in a line of it a fiftieth of that; ``--json`` has all."""
+
+
+def shortened(program: str) -> str:
+    """The program, where it is not too long to be read; else what there is to see of it, and a line that says so."""
+    if len(program) <= MOST:
+        return program
+    lines = [line if len(line) <= MOST // 50 else _without_its_middle(line) for line in program.splitlines()]
+    while len(lines) > 2 and sum(map(len, lines)) > MOST:
+        lines = lines[: len(lines) // 2]
+    return "\n".join([*lines, f"# cut, for it has {len(program):,} characters: --json FILE writes the whole program"])
+
+
+def _without_its_middle(line: str) -> str:
+    half = MOST // 100
+    return f"{line[:half]} ... {len(line) - 2 * half:,} more ... {line[-half:]}"
+
+
 def coverage_of(result: Result) -> dict[str, Any]:
     """What the verdicts of a search rest on, as plain data."""
     about = {"cases": result.cases, "seconds": round(result.seconds, 1), "cpu_seconds": round(result.cpu_seconds, 1)}
@@ -91,7 +110,7 @@ def to_junit(rows: Sequence[dict[str, Any]], name: str) -> str:
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=row["property"])
         if row in failed:
             found = row["findings"][0]["message"]
-            text = f"{row['title']}\n{found}\n\n{row['counterexample']}"
+            text = f"{row['title']}\n{found}\n\n{shortened(row['counterexample'] or '')}"
             ElementTree.SubElement(case, "failure", message=found).text = text
         elif row in mended:
             ElementTree.SubElement(case, "failure", message="was expected to fail and holds")

@@ -42,7 +42,8 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   ratio, so on logarithms; intervals are Student's, at 95 %.
 - `onebit report` and `onebit figures` take 5 seeds, or 10 for `robustness` and `gan`. With `--scale full` they take 20,
   and two to four times as long: for claims that are not decided. The data of a figure are beside it, in
-  `report/figures/NAME.csv`. A verdict needs the whole report, which writes all checks into `report/claims.json`.
+  `report/figures/NAME.csv`. `onebit claims P7` decides one claim: it computes what this one rests on, and prints each
+  check.
 - To change one thing in Python: `from paper_figures.algorithms import DIGITS, ONE_BIT`, then
   `from reference.experiments import run`. Now `run(DIGITS.run(ONE_BIT, seed=7, hyper={{"lr": 3e-3}}))` is the table of
   one run of the digits' figure with another seed and another step size. `LOGISTIC`, `TEXT` and `PATCHES` are the

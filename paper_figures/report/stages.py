@@ -47,35 +47,41 @@ CHECKING = ("theory", "reference", "verification")
 CHECKING_LIBRARIES = ("numpy",)
 
 
-def gather(folder: Path, progress: Progress, *, jobs: int) -> dict[str, Evidence]:
-    """All stages, each from ``folder`` if it is kept there, else computed behind a bar of ``progress``.
+def gather(folder: Path, progress: Progress, *, jobs: int, wanted: Sequence[str] | None = None) -> dict[str, Evidence]:
+    """The stages, each from ``folder`` if it is kept there, else computed behind a bar of ``progress``.
 
     Args:
         folder: where evidence is kept between calls; what was finished before an interruption is there.
         progress: draws the bars.
         jobs: processes for the checks and the mutants; -1 is one a core.
+        wanted: names of those that are wanted; None: all.
     """
     evidence: dict[str, Evidence] = {}
 
     def stage(name: str, command: str, packages: Sequence[str], libraries: Sequence[str], find: Callable[[], Any]):
+        if wanted is not None and name not in wanted:
+            return
         evidence[name] = obtain(name, command, packages=packages, libraries=libraries, folder=folder, find=find)
 
     stage("proofs", "onebit prove", ["theory"], ["sympy", "numpy", "scipy", "PEPit"], lambda: prove(progress))
-    checks = check_all(folder, cpu_count() if jobs == -1 else jobs)
-    for item in progress.track(checks, total=len(IMPLEMENTATIONS), description="checks of our implementations"):
-        evidence[item.name] = item
-    evidence = {name: evidence[name] for name in ("proofs", *(f"verify-{name}" for name in IMPLEMENTATIONS))}
+    names = [name for name in IMPLEMENTATIONS if wanted is None or f"verify-{name}" in wanted]
+    if names:
+        checks = check_all(names, folder, cpu_count() if jobs == -1 else jobs)
+        for item in progress.track(checks, total=len(names), description="checks of our implementations"):
+            evidence[item.name] = item
+    order = ("proofs", *(f"verify-{name}" for name in names))
+    evidence = {name: evidence[name] for name in order if name in evidence}
     stage("mutants", "onebit mutants", CHECKING, CHECKING_LIBRARIES, lambda: run_mutants(progress, jobs))
     return evidence
 
 
-def check_all(folder: Path, jobs: int) -> Iterator[Evidence]:
-    """The checks of all our implementations, side by side in ``jobs`` processes, the long ones first.
+def check_all(names: Sequence[str], folder: Path, jobs: int) -> Iterator[Evidence]:
+    """The checks of these implementations of ours, side by side in ``jobs`` processes, the long ones first.
 
     The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
     joblib's these can't start, for they inherit a start method that only joblib knows.
     """
-    long_first = sorted(IMPLEMENTATIONS, key=lambda name: (name.startswith("reference"), name != "optimizer"))
+    long_first = sorted(names, key=lambda name: (name.startswith("reference"), name != "optimizer"))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         try:
             for done in as_completed([pool.submit(check, name, folder) for name in long_first]):

@@ -103,6 +103,14 @@ class OptimizerCase:
 Case = CollectiveCase | OptimizerCase
 
 
+def elements(case: Case) -> int:
+    """Numbers in all its inputs."""
+    if isinstance(case, CollectiveCase):
+        return sum(array.size for inputs in case.calls for array in inputs)
+    others = [run for run in (case.other, case.target) if run is not None]
+    return case.params_D.size + case.grads_TND.size + sum(run.params_D.size + run.grads_TND.size for run in others)
+
+
 def kind(operation: str) -> str:
     """The operation without its number of workers: "resize 3 used" is a "resize used"."""
     return " ".join(word for word in operation.split() if not word.isdigit())

@@ -21,7 +21,7 @@ import numpy as np
 from verification.independent.correct import correct_class
 from verification.relation.advice import Hint
 from verification.relation.finding import Finding, OutOfTime, Unsupported
-from verification.search.cases import Case, OptimizerCase, kind
+from verification.search.cases import Case, OptimizerCase, elements, kind
 from verification.search.clauses import CLAUSES, Clause
 from verification.search.driver import Driver
 from verification.search.fresh import alone, honest
@@ -38,6 +38,9 @@ PLAINER = {
 
 EVENTS = {**{name: clause for name, clause in DISTURBANCES.items() if name not in WATCHING}, "resize": "resize"}
 """What a case may hold beside steps -> the clause that says what must not come of it."""
+
+LARGE = 2**13
+"""A smaller case that is tried counts once for so many of its elements: of large ones, which take long, few are."""
 
 BY_CHANCE = 0.01
 """Clauses that fail together by a smaller chance than this do not do so by chance."""
@@ -149,7 +152,7 @@ class Causes:
 
         def fails(candidate: Case) -> bool:
             nonlocal tries, case
-            tries -= 1
+            tries -= max(1, elements(candidate) // LARGE)
             if tries < 0 or self.driver.left < 0:
                 raise OutOfTime
             found = any(one.clause == failing.clause.name for one in self.check(candidate, set()))

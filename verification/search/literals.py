@@ -38,8 +38,8 @@ def _expressions(array: Array) -> Iterator[str]:
         if same(array, np.resize(flat[:period], array.shape)):
             yield f"np.resize(np.array({nested(flat[:period])}, {kind}), {shape})"
     reshape = "" if array.ndim == 1 else f".reshape{shape}"
-    runs = list(_runs(flat))
-    if any(times > 4 for _, times in runs) and len(runs) <= LISTED:
+    runs = list(_runs(flat)) if changes(flat) < LISTED else []
+    if any(times > 4 for _, times in runs):
         yield f"np.array({_joined(runs)}, {kind}){reshape}"
     if same(array, seeded(array)):
         yield f"np.random.default_rng(0).integers(-3, 4, {shape}).astype({kind})"
@@ -47,6 +47,12 @@ def _expressions(array: Array) -> Iterator[str]:
         yield f"np.array({nested(array)}, {kind})"
     packed = base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
     yield f"np.frombuffer(zlib.decompress(base64.b64decode({packed!r})), {kind}){reshape}"
+
+
+def changes(flat: Array) -> int:
+    """How often a number is followed by another one."""
+    bits = flat.view(f"u{flat.dtype.itemsize}")
+    return int(np.count_nonzero(bits[1:] != bits[:-1]))
 
 
 def seeded(array: Array) -> Array:
