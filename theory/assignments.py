@@ -162,7 +162,15 @@ IN_MEMORY = "; theory.rounding has the tolerances of arrays in memory"
 
 def _more(items: Iterable[Input], values: Mapping[str, Any]) -> str:
     """What to do where an array does not reach so far."""
+    items = list(items)
     arrays = [item for item in items if not isinstance(item.row.symbol, sp.Symbol)]
+    given = {item.row.code: len(values[item.row.code]) for item in arrays if item.row.code in values}
+    counts = [item for item in items if item not in arrays and item.row.code not in values]
+    for name, size in given.items():
+        if beyond := [item for item in counts if isinstance(item.default, int) and item.default > size]:
+            first = beyond[0]
+            told = f"{name} has {size}, and {first.row.code} is {first.default} unless it is given"
+            return f"{told}; give {first.row.code}={size}, say{IN_MEMORY}"
     left = [item for item in arrays if item.row.code not in values]
     if not left:
         return f"give more of {' and '.join(item.row.code for item in arrays)}, or smaller numbers{IN_MEMORY}"

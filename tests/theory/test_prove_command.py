@@ -209,6 +209,13 @@ def test_what_has_no_bound_and_what_is_bounded_is_told():
     assert "it bounds network_bandwidth, in bytes/s" in prove("8c", "--set", "N=8").output.replace("\n", " ")
 
 
+def test_an_array_that_is_shorter_than_its_count_is_told_with_the_count():
+    """Not another array that keeps its default."""
+    told = prove("T11c", "--set", "u=0.5,1,2")
+    assert told.exit_code == 2
+    assert "vector has 3, and live is 64 unless it is given; give live=3, say" in told.output
+
+
 def test_a_number_of_three_hundred_digits_is_shown_in_short():
     result = prove("10b", "--set", "N=" + "9" * 300)
     assert result.exit_code == 0, result.output
