@@ -22,8 +22,12 @@ from verification.loading import load_class
 from verification.mutants import scale, signs
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.protocol import Hyper, Traits
-from verification.report import coverage_lines
-from verification.search.cases import CollectiveCase, OptimizerCase
+from verification.report import MOST, coverage_lines, shortened
+from verification.search import causes as causes_module
+from verification.search.cases import CollectiveCase, OptimizerCase, elements
+from verification.search.causes import Causes, Failing
+from verification.search.clauses import CLAUSES
+from verification.search.collective_space import large_cases
 from verification.search.driver import Driver
 from verification.search.plan import Plan, Profile
 from verification.search.program import programs
@@ -329,3 +333,40 @@ def test_levels_that_say_why_cases_were_refused_come_first_and_together():
     refused += [row for row in others if row["sizes"] == "one"]
     told = by_levels(refused, others[1::2])
     assert told == "sizes one (7 of 7 cases), workers 5, 6, 7, 8, 12 (10 of 10 cases)"
+
+
+def test_a_long_program_is_cut_where_it_is_printed():
+    """And says where the whole of it is; one that can be read stays as it is."""
+    lines = ["import numpy as np", f"x = np.array({list(range(20_000))})", "assert not found, found"]
+    cut = shortened("\n".join(lines))
+    assert len(cut) < 1000
+    assert cut.splitlines()[0] == lines[0]
+    assert "more ..." in cut.splitlines()[1]
+    assert cut.endswith(
+        f"# cut, for it has {len(chr(10).join(lines)):,} characters: --json FILE writes the whole program"
+    )
+    assert len(shortened("\n".join(["x = 1"] * 10_000))) < MOST + 200
+    assert shortened("x = 1\n" * 3000) == "x = 1\n" * 3000
+
+
+def test_of_large_cases_few_smaller_ones_are_tried(monkeypatch):
+    """Each counts for as much as it takes."""
+
+    class NoLast(scale.EndLeftOut):
+        pass
+
+    driver, tried = Driver(NoLast), []
+    original = causes_module.check
+
+    def counting(under, case, judged):
+        tried.append(elements(case))
+        return original(under, case, judged)
+
+    ends = [one for one in large_cases(driver.traits, 0) if 16384 < one.dim <= 131072]
+    case = next(one for one in ends if findings(NoLast, one))
+    monkeypatch.setattr(causes_module, "check", counting)
+    found = tuple(findings(NoLast, case))
+    (clause,) = [one for one in CLAUSES if one.id == f"collective.{found[0].clause}"]
+    Causes(driver, 400).smaller(Failing(clause, case, found))
+    assert sum(tried) < 2.5 * 400 * causes_module.LARGE  # the class and a correct one
+    assert min(tried) < max(tried) / 16

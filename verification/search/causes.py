@@ -39,7 +39,7 @@ PLAINER = {
 EVENTS = {**{name: clause for name, clause in DISTURBANCES.items() if name not in WATCHING}, "resize": "resize"}
 """What a case may hold beside steps -> the clause that says what must not come of it."""
 
-LARGE = 2**13
+LARGE = 2**16
 """A smaller case that is tried counts once for so many of its elements: of large ones, which take long, few are."""
 
 BY_CHANCE = 0.01
