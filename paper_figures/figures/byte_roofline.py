@@ -59,7 +59,7 @@ def draw(table: pd.DataFrame) -> Canvas:
         for (kernel, backend), (label, color, marker) in LOOKS.items():
             seen = (table["kernel"] == kernel) & (table["backend"] == backend)
             rows = table.loc[seen & (table["file"] == file)].sort_values("dim")
-            if seen.any():  # in some panel: the legend below the last one has all
+            if seen.to_numpy().any():  # in some panel: the legend below the last one has all
                 axes.plot(rows["dim"], rows["spent_bytes"], marker=marker, markersize=5, color=color, label=label)
         for kernel, dashes, word in (("step", "solid", "1-bit step"), ("adam", (0, (4, 2)), "Adam")):
             floor = here.loc[here["kernel"] == kernel, "theory_bytes"].iloc[0]
