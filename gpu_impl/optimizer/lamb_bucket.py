@@ -77,30 +77,40 @@ class LambBucket(BufferBucket):
 
     def form(self, group: Group, grad: Tensor, scale: Tensor) -> None:
         """What this worker wants averaged, s (beta1 m-bar + (1-beta1) g), from its gradient (D,) and s (n,)."""
-        beta1 = group["betas"][0]
+        beta1, scale = group["betas"][0], scale.to(F32)
         self.note_ignored(grad)
-        wanted = self.spread(scale) * (beta1 * self.mean_momentum + (1 - beta1) * grad)
-        self.buffer.copy_(torch.where(is_marked(self.momentum), 0.0, wanted))
+        for part in self.layers.parts:
+            at = part.elements
+            wanted = part.spread(scale) * (beta1 * self.mean_momentum[at] + (1 - beta1) * grad[at])
+            self.buffer[at] = torch.where(is_marked(self.momentum[at]), 0.0, wanted)
 
     def refresh(self, group: Group, scale: Tensor) -> Tensor:
         """M-bar and v' from the average; the largest (sqrt(v) + eps) / (sqrt(v') + eps) of each parameter (n,)."""
-        beta1, beta2 = group["betas"]
+        (beta1, beta2), eps, scale = group["betas"], self.frozen_with[0], scale.to(F32)
         self.take_average()
-        before = self.mean_momentum
-        self.mean_momentum = self.buffer / self.spread(scale)
-        rebuilt = (self.mean_momentum - beta1 * before) / torch.full_like(before[:1], 1 - beta1)
-        self.fresh.copy_(beta2 * self.fresh + (1 - beta2) * (rebuilt * rebuilt))
-        eps = self.frozen_with[0]
-        frozen, fresh = (v.double().sqrt() + eps for v in (self.variance, self.fresh))
-        return self.layers.reduce(torch.where(live_in(self.variance), frozen / fresh, 0.0), "max")
+        complement = torch.full_like(self.buffer[:1], 1 - beta1)
+        largest = torch.zeros(len(self.layers.sizes), dtype=F64, device=self.buffer.device)
+        for part in self.layers.parts:
+            at = part.elements
+            momentum, fresh, v = self.mean_momentum[at], self.fresh[at], self.variance[at]
+            new = self.buffer[at] / part.spread(scale)
+            rebuilt = (new - beta1 * momentum) / complement
+            momentum.copy_(new)
+            fresh.copy_(beta2 * fresh + (1 - beta2) * (rebuilt * rebuilt))
+            frozen_root, fresh_root = (one.double().sqrt() + eps for one in (v, fresh))
+            part.put_largest(torch.where(live_in(v), frozen_root / fresh_root, 0.0), largest)
+        return largest
 
     def move(self) -> None:
         """X <- x - gamma c-bar r w, with ``trust`` for c-bar r, where v is not 0."""
-        values, x, (eps, correction) = self.scalars.values, self.x(), self.frozen_with
-        preconditioner = preconditioner_of(self.variance, correction, eps)
-        update = preconditioner * (self.mean_momentum / values[MOMENTUM_CORRECTION]) + values[WEIGHT_DECAY] * x
-        moved = x - values[LR] * (update * self.layers.spread(self.trust))
-        self.flat.put(torch.where(self.variance == 0, x, moved))
+        values, x_D, (eps, correction) = self.scalars.values, self.x(), self.frozen_with
+        for part in self.layers.parts:
+            x, momentum, v = x_D[part.elements], self.mean_momentum[part.elements], self.variance[part.elements]
+            update = preconditioner_of(v, correction, eps) * (momentum / values[MOMENTUM_CORRECTION])
+            update = update + values[WEIGHT_DECAY] * x
+            moved = x - values[LR] * (update * part.spread(self.trust))
+            self.buffer[part.elements] = torch.where(v == 0, x, moved)
+        self.flat.put(self.buffer)
 
     # --- what it knows ---
 
