@@ -88,10 +88,21 @@ def test_expected_failures_must_fail(file, tmp_path):
     expected = tmp_path / "expected.txt"
     expected.write_text("# known\ncollective.one_bit  # it does not compress\n")
     assert call(verify, f"{file}:NoCompression", clause="collective.one_bit", expected_failures=expected) == 0
-    expected.write_text("collective.conservation\n")
+    expected.write_text("collective.conservation  # it does not compress\n")
     given = {"clause": "collective.conservation", "expected_failures": expected, "junit": tmp_path / "out.xml"}
     assert call(verify, f"{file}:NoCompression", **given) == 1
     assert ElementTree.parse(given["junit"]).getroot().get("failures") == "1"
+
+
+def test_reports_and_expected_failures_that_are_none_are_refused(file, tmp_path):
+    """One file for two reports, and a failure that nobody gives a reason for."""
+    same = tmp_path / "out"
+    with pytest.raises(typer.BadParameter, match="--json and --junit name the same file"):
+        call(verify, f"{file}:NoCompression", json=same, junit=same)
+    expected = tmp_path / "expected.txt"
+    expected.write_text("collective.one_bit\n")
+    with pytest.raises(typer.BadParameter, match=r"line 1: say why collective\.one_bit must fail"):
+        call(verify, f"{file}:NoCompression", expected_failures=expected)
 
 
 def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, monkeypatch, brief):
@@ -99,7 +110,8 @@ def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, mo
     monkeypatch.setitem(PROFILES, "quick", replace(brief, arrays=2, largest=8, exact=0))
     expected = tmp_path / "expected.txt"
     expected.write_text(
-        "optimizer.resume\ncollective.wire_bytes  # later\ncollective.one_bit\ncollective.server_scale\n"
+        "optimizer.resume  # later\ncollective.wire_bytes  # later\n"
+        "collective.one_bit  # as it is\ncollective.server_scale  # as it is\n"
     )
     assert call(verify, f"{file}:NoCompression", clause="collective.one_bit", expected_failures=expected) == 0
     capsys.readouterr()
@@ -112,7 +124,7 @@ def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, mo
         "from verification.adapters.reference import ReferenceCollective\n"
         "class Mine(ReferenceCollective):\n    bytes_per_worker = None\n"
     )
-    expected.write_text("collective.wire_bytes\n")
+    expected.write_text("collective.wire_bytes  # later\n")
     assert call(verify, f"{file}:Mine") == 0
     assert call(verify, f"{file}:Mine", expected_failures=expected) == 3
 

@@ -17,7 +17,7 @@ class Mine:
 
     def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
         def compress(u, sign):
-            s = np.abs(u).mean(axis=-1, keepdims=True)
+            s = np.abs(u).mean(axis=-1, keepdims=True, dtype=np.float64).astype(np.float32)
             sent = np.where(sign(u), s, -s)
             return sent, u - sent
         sent_ND, errors_ND = compress(buffers_ND + worker_errors_ND, lambda u: u >= 0)
