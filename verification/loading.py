@@ -6,13 +6,13 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from verification import originals
+from verification import neighbours, originals
 from verification.raised import of_the_user, said
 from verification.search.clauses import CLAUSES
 
 
 def load_class(target: str) -> type:
-    """The class that ``FILE.py:Class`` names. The file is run, with its folder on ``sys.path``.
+    """The class that ``FILE.py:Class`` names. The file is run, and it may import the modules beside it.
 
     Raises:
         ValueError: there is no such file or class, or the file raises; the message is one sentence.
@@ -29,8 +29,7 @@ def load_class(target: str) -> type:
         raise ValueError(f"{text} can't be loaded as Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # dataclasses look their module up there
-    if (folder := str(path.resolve().parent)) not in sys.path:
-        sys.path.append(folder)  # at the end: a file of the class's can't take the place of a library
+    neighbours.may_be_imported(str(path.resolve().parent))
     originals.note()
     try:
         spec.loader.exec_module(module)

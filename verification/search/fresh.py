@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Literal
 
+from verification.neighbours import folders
 from verification.search.program import Program
 
 Shown = Literal["fails", "passes", "unknown"]
@@ -56,7 +57,8 @@ def _run(script: str, *, raises: bool, seconds: float) -> tuple[Shown, str]:
     """How a script ends in a new process, and what it wrote."""
     if seconds <= 0:
         return "unknown", ""
-    path = f"import sys\nsys.path[:] = {sys.path!r}\n"
+    path = f"import sys\nsys.path[:] = {sys.path!r}\nfrom verification.neighbours import may_be_imported\n"
+    path += f"for folder in {folders()!r}:\n    may_be_imported(folder)\n"
     try:
         ran = subprocess.run(
             [sys.executable, "-"],
