@@ -1,6 +1,7 @@
 """Why clauses fail: a small case for each cause, the clauses that it breaks, and a program that shows them.
 
-Clauses fail for one cause
+Clauses whose cases pass when they are run again have one cause: the class is random, or keeps something that instances
+share. Nothing else about these cases is to blame, so they are not made smaller. Other clauses fail for one cause
 
 - if one operation of one small case breaks them;
 - if the small case needs an event whose own clause fails: what is wrong after a load alone is a fault of loading;
@@ -24,7 +25,7 @@ from verification.relation.finding import Finding, OutOfTime, Unsupported
 from verification.search.cases import Case, OptimizerCase, elements, kind
 from verification.search.clauses import CLAUSES, Clause
 from verification.search.driver import Driver
-from verification.search.fresh import alone, honest
+from verification.search.fresh import PROCESSES, alone, honest, now_and_then
 from verification.search.program import Program, programs
 from verification.search.runs import DISTURBANCES, WATCHING, check
 from verification.search.simplify import simplest
@@ -42,6 +43,12 @@ EVENTS = {**{name: clause for name, clause in DISTURBANCES.items() if name not i
 LARGE = 2**16
 """A smaller case that is tried counts once for so many of its elements: of large ones, which take long, few are."""
 
+REPEATS = 8
+"""So often is a failing case run again; a large one twice."""
+
+TRIALS = 200
+"""So often is a case tried that fails at random, to see whether it fails with plain inputs too."""
+
 BY_CHANCE = 0.01
 """Clauses that fail together by a smaller chance than this do not do so by chance."""
 
@@ -56,6 +63,7 @@ class Cause:
         findings: of the operation that shows it, each of another clause.
         program: asserts what does not hold there.
         judged: names of the clauses that were judged on the case.
+        at_random: its case passes too, when it is run again.
     """
 
     clauses: list[str]
@@ -63,6 +71,7 @@ class Cause:
     findings: tuple[Finding, ...]
     program: str = ""
     judged: set[str] = field(default_factory=set)
+    at_random: bool = False
 
     @property
     def level(self) -> str:
@@ -101,8 +110,8 @@ class Causes:
 
     def explain(self, failing: Sequence[Failing]) -> dict[str, Failing]:
         """The clauses by their ids, each with the case of its cause where that breaks it, else with one of its own."""
-        explained: dict[str, Failing] = {}
         self.failing = {one.clause.id: one for one in failing}
+        explained = self.at_random([one for one in sorted(failing, key=_rank) if not self.repeats(one)])
         for one in sorted(failing, key=_rank):
             if one.clause.id in explained:
                 continue
@@ -120,9 +129,47 @@ class Causes:
                     cause.clauses.append(other.clause.id)
                     explained[other.clause.id] = Failing(other.clause, case, _of(findings, other.clause.name))
             cause.findings = tuple(finding for finding in findings if finding.clause in cause.names)
-            cause.program = self.program(case, cause.findings)
+            cause.program = self.program(cause)
             self.found.append(cause)
         return explained
+
+    def repeats(self, failing: Failing) -> bool:
+        """Whether a clause fails in its case each time that this is run again."""
+        for _ in range(REPEATS if elements(failing.case) < LARGE else 2):
+            if not self.fails_in(failing.case, failing.clause.name):
+                return self.driver.left < 0
+        return True
+
+    def fails_in(self, case: Case, name: str) -> bool:
+        """Whether something is found of a clause."""
+        return any(one.clause == name for one in self.check(case, set()))
+
+    def at_random(self, failing: Sequence[Failing]) -> dict[str, Failing]:
+        """The clauses that don't fail each time, each with its case; those of a level have one cause."""
+        why = (
+            f"; run again, the same case passes: {self.driver.name} is random, or keeps something that instances share"
+        )
+        explained: dict[str, Failing] = {}
+        for level in dict.fromkeys(one.clause.level for one in failing):
+            here = [self.plain(one) for one in failing if one.clause.level == level]
+            for one in here:
+                findings = tuple(replace(finding, message=finding.message + why) for finding in one.findings)
+                explained[one.clause.id] = replace(one, findings=findings)
+            first = min((explained[one.clause.id] for one in here), key=lambda one: elements(one.case))
+            cause = Cause([one.clause.id for one in here], first.case, first.findings, at_random=True)
+            cause.program = self.program(cause)
+            self.found.append(cause)
+        return explained
+
+    def plain(self, failing: Failing) -> Failing:
+        """The clause with a case of inputs that lie in memory in order, if that fails too, sooner or later."""
+        case, name = replace(failing.case, layout="contiguous"), failing.clause.name
+        for _ in range(0 if failing.case.layout == case.layout else TRIALS):
+            if self.driver.left < 0:
+                break
+            if found := _of(self.check(case, set()), name):
+                return replace(failing, case=case, findings=found)
+        return failing
 
     def cause_of(self, failing: Failing, case: Case, names: Sequence[str]) -> Cause | None:
         """The known cause for which a clause fails whose small case breaks ``names`` at once."""
@@ -218,15 +265,19 @@ class Causes:
         except (Unsupported, OutOfTime):
             return True
 
-    def program(self, case: Case, findings: Sequence[Finding]) -> str:
+    def program(self, cause: Cause) -> str:
         """The plainest program that shows the findings in this class, and that a correct class passes.
 
         Where the process is the class's own, it is run in a new one as well, and says so if it passes there.
         """
+        case, findings = cause.case, cause.findings
         level = "optimizer" if isinstance(case, OptimizerCase) else "collective"
         correct = correct_class(level, self.driver.traits)
         raises = all(finding.clause == "raises" for finding in findings)
         tried = list(programs(case, findings, self.driver.name))
+        if cause.at_random:
+            processes = PROCESSES if self.driver.apart else 0
+            return now_and_then(tried[-1], self.driver.source, processes, raises=raises, left=lambda: self.driver.left)
         shown = next((one for one in tried[:-1] if self.shows(one, correct, raises=raises)), tried[-1])
         source = self.driver.source
         if self.driver.apart:

@@ -19,6 +19,11 @@ LOADED = "the class under test is loaded"
 ROUNDS = 1000
 """So many times a program is repeated in one process, to see whether it fails then."""
 
+PROCESSES = 3
+"""What takes as many rounds in each of so many processes is no chance."""
+
+AFTER_OTHERS = "# only after other calls in the same process: the class keeps something that instances share"
+
 LONGEST = 30.0
 """Seconds that one process is given."""
 
@@ -26,6 +31,15 @@ LONGEST = 30.0
 def alone(program: Program, source: str, *, raises: bool, seconds: float) -> Shown:
     """Whether a program fails in a new process: by its assertion, or by anything where it ``raises``."""
     return _run(program.text(source, f"print({LOADED!r}, flush=True)"), raises=raises, seconds=seconds)[0]
+
+
+def again(program: Program, source: str, *, raises: bool, seconds: float) -> tuple[Shown, int]:
+    """How many rounds of the same calls a program, which passes in a new process, takes there until it fails."""
+    body = textwrap.indent("\n".join(program.body), "    ")
+    start = f"print({LOADED!r})\nfor number in range(1, {ROUNDS + 1}):\n    print(number, flush=True)"
+    script = Program(program.imports, program.class_name, (start, body)).text(source)
+    shown, said = _run(script, raises=raises, seconds=seconds)
+    return shown, next((int(line) for line in reversed(said.splitlines()) if line.isdigit()), 0)
 
 
 def honest(program: Program, source: str, *, raises: bool, left: Callable[[], float]) -> str:
@@ -37,20 +51,28 @@ def honest(program: Program, source: str, *, raises: bool, left: Callable[[], fl
         raises: whether the class raises.
         left: the seconds that are left.
     """
-    body = textwrap.indent("\n".join(program.body), "    ")
-    start = f"print({LOADED!r})\nfor number in range(1, {ROUNDS + 1}):\n    print(number, flush=True)"
-    script = Program(program.imports, program.class_name, (start, body)).text(source)
-    shown, said = _run(script, raises=raises, seconds=left())
+    shown, rounds = again(program, source, raises=raises, seconds=left())
     if shown == "fails":
-        rounds = next(line for line in reversed(said.splitlines()) if line.isdigit())
-        note = "# only after other calls in the same process: the class keeps something that instances share"
-        repeated = Program(program.imports, program.class_name, (note, f"for _ in range({rounds}):", body))
-        return repeated.text(source)
+        return repeated(program, AFTER_OTHERS, rounds).text(source)
     note = (
         "# This was found after other calls in the same process, and passes in a new one: the class keeps something\n"
         f"# that instances share, and {ROUNDS} rounds of the same calls don't bring it about."
     )
     return f"{note}\n{program.text(source)}"
+
+
+def now_and_then(program: Program, source: str, processes: int, *, raises: bool, left: Callable[[], float]) -> str:
+    """The text of a program that fails in some rounds: after so many, if they are as many in each new process."""
+    match list({again(program, source, raises=raises, seconds=left()) for _ in range(processes)}):
+        case [("fails", rounds)]:
+            return repeated(program, AFTER_OTHERS, rounds).text(source)
+    return repeated(program, "# not each time: the same calls pass, or fail", ROUNDS).text(source)
+
+
+def repeated(program: Program, note: str, rounds: int) -> Program:
+    """The program in so many rounds."""
+    body = textwrap.indent("\n".join(program.body), "    ")
+    return Program(program.imports, program.class_name, (note, f"for _ in range({rounds}):", body))
 
 
 def _run(script: str, *, raises: bool, seconds: float) -> tuple[Shown, str]:

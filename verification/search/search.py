@@ -312,7 +312,8 @@ class _Search:
                     item for item in enumerate(causes.found, start=1) if verdict.clause.id in item[1].clauses
                 )
                 verdict.cause, shown = number, cause.case is one.case
-                verdict.program = cause.program if shown else causes.program(one.case, one.findings)
+                own = replace(cause, case=one.case, findings=one.findings)
+                verdict.program = cause.program if shown else causes.program(own)
         return causes.found
 
     def refused_in(self, clause: Clause) -> list[tuple[str, Row | None]]:
