@@ -1,6 +1,6 @@
 """What a backend does: operations on flat buffers. This class checks the arguments, a subclass computes.
 
-These nine are those of 1-bit Adam; ``family.py`` has those that other algorithms need on top.
+These nine are those of 1-bit Adam; ``zero_one.py`` and ``lamb.py`` have what other algorithms need on top.
 
 The lazy form of 1-bit Adam. In place of the errors it stores what was compressed:
 
@@ -37,19 +37,20 @@ from torch import Tensor
 
 from gpu_impl.kernels.arguments import FLOATS, FROZEN_DTYPES, check_beta, check_scale, check_tensor
 from gpu_impl.kernels.computations import Computations
-from gpu_impl.kernels.family import FamilyKernels
 from gpu_impl.kernels.kernel import CHECKS, Arguments, check_params, kernel
+from gpu_impl.kernels.lamb import LambKernels
 from gpu_impl.kernels.layout import Layout
 from gpu_impl.kernels.marks import is_marked, live_counts
 from gpu_impl.kernels.pieces import Gradient, check_gradient, length_and_device
 from gpu_impl.kernels.state import F32, F64, I64, U8, Exchange, ServerState, WorkerState, length_of
 from gpu_impl.kernels.step_scalars import StepScalars
+from gpu_impl.kernels.zero_one import ZeroOneKernels
 
 PUBLISHED = {"compress": "momentum", "scale_block": None, "frozen_dtype": "float32"}
 """What the published algorithm has where an extension has something else [C12, C13, C14]."""
 
 
-class Backend(FamilyKernels, Computations):
+class Backend(ZeroOneKernels, LambKernels, Computations):
     """The kernels of one implementation. Methods write their results into the given tensors and never wait for a GPU.
 
     ``step`` is what :func:`gpu_impl.step_scalars` makes. Gradients are float32, bfloat16 or float16, parameters

@@ -14,35 +14,6 @@ BLOCK = 16384
 """Elements of a partial sum at most, as in vector.h; counted from the start of a layer."""
 
 
-PART = 2**16
-"""Elements of a part: on a CPU temporaries of so many stay in the cache, and their memory is used again."""
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Some elements of a buffer, and the layers that they are of.
-
-    Attributes:
-        elements: where they lie.
-        layers: the numbers of their layers.
-        lengths: elements of each of these layers in this part, int64.
-    """
-
-    elements: slice
-    layers: slice
-    lengths: Tensor
-
-    def spread(self, values: Tensor) -> Tensor:
-        """For each element of the part the number of its layer, of (L,)."""
-        size = self.elements.stop - self.elements.start
-        return values[self.layers].repeat_interleave(self.lengths, output_size=size)
-
-    def put_largest(self, values: Tensor, largest: Tensor) -> None:
-        """Raise ``largest`` (L,) to the largest of ``values``, of the elements of this part, in each layer."""
-        found = torch.segment_reduce(values, "max", lengths=self.lengths)
-        largest[self.layers] = torch.maximum(largest[self.layers], found)
-
-
 @dataclass(frozen=True, eq=False)
 class Layers:
     """Where they lie.
@@ -80,23 +51,6 @@ class Layers:
             for at in range(0, size, BLOCK)
         ]
         return torch.tensor(rows, dtype=torch.int64, device=self.device).view(-1, 3)
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        """The whole buffer in parts; in one on a device that is no CPU."""
-        bounds, found, first = [0, *accumulate(self.sizes)], [], 0
-        step = PART if self.device.type == "cpu" else max(self.dim, 1)
-        for start in range(0, self.dim, step):
-            stop = min(start + step, self.dim)
-            while bounds[first + 1] <= start:
-                first += 1
-            last = first + 1
-            while bounds[last] < stop:
-                last += 1
-            own = [min(bounds[at + 1], stop) - max(bounds[at], start) for at in range(first, last)]
-            lengths = torch.tensor(own, dtype=torch.int64, device=self.device)
-            found.append(Part(slice(start, stop), slice(first, last), lengths))
-        return found
 
     def spread(self, values: Tensor) -> Tensor:
         """For each element the number of its layer (D,), of (L,)."""

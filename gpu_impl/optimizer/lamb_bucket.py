@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from gpu_impl.kernels.arithmetic import preconditioner_of
 from gpu_impl.kernels.flat_buffer import flat_buffer
-from gpu_impl.kernels.marks import floor_of, is_marked, live_in
+from gpu_impl.kernels.marks import floor_of, live_in
 from gpu_impl.kernels.pieces import Gradient
 from gpu_impl.kernels.state import F32, F64
-from gpu_impl.kernels.step_scalars import LR, MOMENTUM_CORRECTION, WEIGHT_DECAY
 from gpu_impl.optimizer.bucket import Group
 from gpu_impl.optimizer.buffer_bucket import BufferBucket
 from gpu_impl.optimizer.names import ONE_BIT_LAMB, Names
@@ -26,6 +24,8 @@ class LambBucket(BufferBucket):
         fresh: v' (D,), after the freeze.
         squares: sums of squares of x and r over each parameter (n, 2) float64, after the first pass of a warm-up step.
         trust: what multiplies the update of each parameter (n,) float32.
+        scale: s of each parameter (n,) float32.
+        largest: the largest (sqrt(v) + eps) / (sqrt(v') + eps) of each parameter (n,) float64.
     """
 
     names: ClassVar[Names] = ONE_BIT_LAMB
@@ -35,7 +35,8 @@ class LambBucket(BufferBucket):
         self.mean_momentum, self.fresh = flat_buffer(0), flat_buffer(0)
         n, device = len(self.flat.params), self.momentum.device
         self.squares = torch.zeros(n, 2, dtype=F64, device=device)
-        self.trust = torch.ones(n, dtype=F32, device=device)
+        self.trust, self.scale = (torch.ones(n, dtype=F32, device=device) for _ in range(2))
+        self.largest = torch.zeros(n, dtype=F64, device=device)
 
     # --- warm-up ---
 
@@ -75,42 +76,46 @@ class LambBucket(BufferBucket):
 
     # --- compressed ---
 
-    def form(self, group: Group, grad: Tensor, scale: Tensor) -> None:
-        """What this worker wants averaged, s (beta1 m-bar + (1-beta1) g), from its gradient (D,) and s (n,)."""
-        beta1, scale = group["betas"][0], scale.to(F32)
-        self.note_ignored(grad)
-        for part in self.layers.parts:
-            at = part.elements
-            wanted = part.spread(scale) * (beta1 * self.mean_momentum[at] + (1 - beta1) * grad[at])
-            self.buffer[at] = torch.where(is_marked(self.momentum[at]), 0.0, wanted)
+    def form_call(self, group: Group, grad: Gradient, factor: float) -> dict[str, Any]:
+        """Arguments of what this worker wants averaged, s (beta1 m-bar + (1-beta1) factor g)."""
+        return {
+            "u": self.momentum,
+            "momentum": self.mean_momentum,
+            "buffer": self.buffer,
+            "grad": grad,
+            "layers": self.layers,
+            "scale": self.scale,
+            "ignored": self.worker.ignored,
+            "factor": factor,
+            "beta1": group["betas"][0],
+        }
 
-    def refresh(self, group: Group, scale: Tensor) -> Tensor:
-        """M-bar and v' from the average; the largest (sqrt(v) + eps) / (sqrt(v') + eps) of each parameter (n,)."""
-        (beta1, beta2), eps, scale = group["betas"], self.frozen_with[0], scale.to(F32)
-        self.take_average()
-        complement = torch.full_like(self.buffer[:1], 1 - beta1)
-        largest = torch.zeros(len(self.layers.sizes), dtype=F64, device=self.buffer.device)
-        for part in self.layers.parts:
-            at = part.elements
-            momentum, fresh, v = self.mean_momentum[at], self.fresh[at], self.variance[at]
-            new = self.buffer[at] / part.spread(scale)
-            rebuilt = (new - beta1 * momentum) / complement
-            momentum.copy_(new)
-            fresh.copy_(beta2 * fresh + (1 - beta2) * (rebuilt * rebuilt))
-            frozen_root, fresh_root = (one.double().sqrt() + eps for one in (v, fresh))
-            part.put_largest(torch.where(live_in(v), frozen_root / fresh_root, 0.0), largest)
-        return largest
+    def refresh_call(self, group: Group) -> dict[str, Any]:
+        """Arguments of m-bar and v' from the average."""
+        beta1, beta2 = group["betas"]
+        return {
+            "u": self.momentum,
+            "momentum": self.mean_momentum,
+            "fresh": self.fresh,
+            "buffer": self.buffer,
+            "variance": self.variance,
+            "layers": self.layers,
+            "scale": self.scale,
+            "largest": self.largest,
+            "beta1": beta1,
+            "beta2": beta2,
+            "eps": self.frozen_with[0],
+        }
 
-    def move(self) -> None:
-        """X <- x - gamma c-bar r w, with ``trust`` for c-bar r, where v is not 0."""
-        values, x_D, (eps, correction) = self.scalars.values, self.x(), self.frozen_with
-        for part in self.layers.parts:
-            x, momentum, v = x_D[part.elements], self.mean_momentum[part.elements], self.variance[part.elements]
-            update = preconditioner_of(v, correction, eps) * (momentum / values[MOMENTUM_CORRECTION])
-            update = update + values[WEIGHT_DECAY] * x
-            moved = x - values[LR] * (update * part.spread(self.trust))
-            self.buffer[part.elements] = torch.where(v == 0, x, moved)
-        self.flat.put(self.buffer)
+    def compressed_move_call(self, group: Group) -> dict[str, Any]:
+        """Arguments of x <- x - gamma c-bar r w, with ``trust`` for c-bar r, where v is not 0."""
+        eps, correction = self.frozen_with
+        own = {"momentum": self.mean_momentum, "eps": eps, "frozen_correction": correction}
+        return {**self.move_call(group), **own}
+
+    def where(self) -> tuple[Any, ...]:
+        """What a call depends on after the freeze, beside the group: a load makes other tensors."""
+        return self.frozen_with, self.mean_momentum.data_ptr(), self.fresh.data_ptr(), self.buffer.data_ptr()
 
     # --- what it knows ---
 

@@ -29,7 +29,6 @@ from torch.optim.optimizer import ParamsT
 
 from gpu_impl.kernels.state import F32, F64
 from gpu_impl.optimizer.bucket import Bucket, Group
-from gpu_impl.optimizer.buffer_bucket import gradient_of
 from gpu_impl.optimizer.lamb_bucket import LambBucket
 from gpu_impl.optimizer.numbers import Decision, over_shards
 from gpu_impl.optimizer.parcel import Parcel
@@ -228,13 +227,21 @@ def _compressed_step(run: Run, parcels: list[Parcel], factor: float, absent: fro
 
     def form(parcel: Parcel) -> None:
         set_scalars(run, parcel, 1.0)
-        for k, (numbers, group, bucket) in enumerate(_buckets_of([parcel])):
-            bucket.form(group, gradient_of(parcel, k, factor), scale_n[numbers].to(bucket.momentum.device))
+        ours = list(_buckets_of([parcel]))
+        for numbers, _, bucket in ours:
+            bucket.scale.copy_(scale_n[numbers])
+        key = [factor, *((group["betas"][0], bucket.where()) for _, group, bucket in ours)]
+        grads = parcel.gradients
+        pairs = enumerate(ours)
+        parcel.run("lamb_form", key, lambda: [one.form_call(g, grads.of(k), factor) for k, (_, g, one) in pairs])
 
     for parcel in exchanged(run, parcels, form):
         parcel.decode()
-        for numbers, group, bucket in _buckets_of([parcel]):
-            ratio_n[numbers] = bucket.refresh(group, scale_n[numbers].to(bucket.momentum.device)).to(run.device)
+        ours = list(_buckets_of([parcel]))
+        key = [(tuple(group["betas"]), bucket.where()) for _, group, bucket in ours]
+        parcel.run("lamb_refresh", key, lambda ours=ours: [bucket.refresh_call(group) for _, group, bucket in ours])
+        for numbers, _, bucket in ours:
+            ratio_n[numbers] = bucket.largest.to(run.device)
     for shards in run.shards:
         ratio_n = shards.table(ratio_n).amax(dim=0)
     settings: Any = run.settings
@@ -244,10 +251,14 @@ def _compressed_step(run: Run, parcels: list[Parcel], factor: float, absent: fro
     taking_part = _numbers_in(run, frozen=True, absent=absent)
     run.numbers("last_ratio")[taking_part] = ratio_n.to(F32).to(F64)[taking_part]
     trust_n = run.numbers("trust_mean").to(F32) * run.numbers("last_ratio").to(F32)
-    for numbers, _, bucket in _buckets_of(parcels):
-        bucket.trust.copy_(trust_n[numbers])
-        bucket.move()
     for parcel in parcels:
+        ours = list(_buckets_of([parcel]))
+        for numbers, _, bucket in ours:
+            bucket.trust.copy_(trust_n[numbers])
+        key = ["frozen", *(bucket.where() for _, _, bucket in ours)]
+        parcel.run(
+            "lamb_move", key, lambda ours=ours: [bucket.compressed_move_call(group) for _, group, bucket in ours]
+        )
         parcel.publish()
 
 

@@ -26,7 +26,7 @@ from gpu_impl.kernels.triton_.elements import LAUNCH, ROWS, TILES
 from gpu_impl.kernels.triton_.finish_scale import finish_scale
 from gpu_impl.kernels.triton_.freeze import freeze, variance_sums
 from gpu_impl.kernels.triton_.gradient_norm import add_up, square_sums
-from gpu_impl.kernels.triton_.lamb import lamb_moments, lamb_move
+from gpu_impl.kernels.triton_.lamb import lamb_form, lamb_moments, lamb_move, lamb_refresh
 from gpu_impl.kernels.triton_.pack import pack, unpack
 from gpu_impl.kernels.triton_.server import TOGETHER, server
 from gpu_impl.kernels.triton_.walk import walk
@@ -41,11 +41,12 @@ TYPES = {
     **dict.fromkeys(("partials", "total"), "*fp64"),
     **dict.fromkeys(("counts", "live", "ignored"), "*i64"),
     **dict.fromkeys(("beta", "complement", "beta1", "complement1", "beta2", "complement2"), "fp32"),
-    **dict.fromkeys(("eps", "correction"), "fp32"),
+    **dict.fromkeys(("eps", "correction", "frozen_correction", "factor"), "fp32"),
     **dict.fromkeys(("chunk8", "row_words", "n_workers", "n_partials", "n_counts", "row_floats", "n_rows", "n"), "i32"),
     **dict.fromkeys(("n_scales", "stride_units"), "i32"),
     **dict.fromkeys(("chunk", "row_bytes", "row_stride", "stride_words", "stride_floats"), "i32"),
-    **dict.fromkeys(("met", "walked", "accumulated", "trust"), "*fp32"),
+    **dict.fromkeys(("met", "walked", "accumulated", "trust", "buffer", "fresh"), "*fp32"),
+    "wide_eps": "*fp64",
     "tasks": "*i64",
     "bits": "*u8",
     "dim": "i64",
@@ -94,7 +95,10 @@ CASES = [
     (walk, {"grad": "*fp32", "counts": "*i32"}, {**BLOCKS, "COPY": False, "copy": None}),
     (walk, {"grad": "*bf16", "counts": "*i32"}, {**BLOCKS, "COPY": True}),
     (lamb_moments, {"grad": "*fp32"}, {"TILE": 1024, "COPY": False, "copy": None}),
-    (lamb_move, {}, {"TILE": 1024, "COPY": False, "copy": None}),
+    (lamb_move, {}, {"TILE": 1024, "COPY": False, "FROZEN": False, "copy": None}),
+    (lamb_move, {}, {"TILE": 1024, "COPY": False, "FROZEN": True, "copy": None}),
+    (lamb_form, {"grad": "*fp32", "counts": "*i32", "scale": "*fp32"}, {"TILE": 1024}),
+    (lamb_refresh, {"scale": "*fp32"}, {"TILE": 1024}),
     (finish_scale, {}, {**BLOCKS, "L1": False, "COUNT_IGNORED": True}),
     (finish_scale, {}, {**BLOCKS, "L1": True, "COUNT_IGNORED": False, "ignored": None, "ignored_partials": None}),
     (variance_sums, {}, BLOCKS),

@@ -140,6 +140,69 @@ def test_lamb(backend, device, dtype, copy_dtype, corrections):
             same(copy, tensor(moved_D).to(copy_dtype))
 
 
+@backends
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("factor", [1.0, 0.3])
+def test_a_compressed_step_of_lamb(backend, device, dtype, factor):
+    """What is sent, m-bar, v' and the ratios bitwise; dead coordinates and a v that has overflowed among them."""
+    kernels, rng = backend_on(backend, device), np.random.default_rng(6)
+    for dim in sizes_for(backend, device):
+        m_D, fresh_D, average_D = floats(rng, dim), np.abs(floats(rng, dim)), floats(rng, dim)
+        v_D, dead_D = np.abs(floats(rng, dim)) + np.float32(1e-6), rng.random(dim) < 0.2
+        v_D[dead_D] = 0
+        v_D[-1] = np.inf
+        u_D = np.where(dead_D, np.float32(-0.0), floats(rng, dim) + np.float32(0))
+        grad, layers = tensor(floats(rng, dim), device, dtype), Layers.of(cut(dim), device)
+        g_D = grad.float().cpu().numpy() * np.float32(factor)
+        scale_L = (rng.random(len(layers.sizes)) + 0.1).astype(np.float32)
+        scale_D, trust_L = np.repeat(scale_L, layers.sizes), rng.random(len(layers.sizes)).astype(np.float32)
+        wanted_D = scale_D * (np.float32(BETA1) * m_D + np.float32(1 - BETA1) * g_D)
+        mean_D = np.where(dead_D, np.float32(0), average_D) / scale_D
+        rebuilt_D = (mean_D - np.float32(BETA1) * m_D) / np.float32(1 - BETA1)
+        new_D = np.float32(BETA2) * fresh_D + np.float32(1 - BETA2) * (rebuilt_D * rebuilt_D)
+        with np.errstate(invalid="ignore"):
+            ratio_D = (np.sqrt(v_D.astype(np.float64)) + EPS) / (np.sqrt(new_D.astype(np.float64)) + EPS)
+        ratio_D[dead_D | ~np.isfinite(v_D)] = 0
+        starts = np.cumsum([0, *layers.sizes])[:-1]
+
+        u, m, v, buffer, fresh, scale = (tensor(one, device) for one in (u_D, m_D, v_D, average_D, fresh_D, scale_L))
+        ignored = torch.zeros(1, dtype=torch.int64, device=device)
+        formed = torch.empty_like(buffer)
+        kernels.lamb_form(u, m, formed, grad, layers, scale, ignored, factor=factor, beta1=BETA1)
+        same(formed, np.where(dead_D, np.float32(0), wanted_D))
+        assert int(ignored) == int((dead_D & (g_D != 0)).sum())
+        largest = torch.empty(len(layers.sizes), dtype=torch.float64, device=device)
+        own = {"beta1": BETA1, "beta2": BETA2, "eps": EPS}
+        kernels.lamb_refresh(u, m, fresh, buffer, v, layers, scale, largest, **own)
+        same(m, mean_D)
+        same(fresh, new_D)
+        assert largest.tolist() == np.maximum.reduceat(ratio_D, starts).tolist()
+
+        for correction in (1.0, 0.002):
+            x_D = floats(rng, dim) + np.float32(0)
+            x, step = tensor(x_D, device), step_scalars(LR, DECAY, 0.19, 0.7, 1.0, device=device)
+            kernels.lamb_move(x, m, v, step, layers, tensor(trust_L, device), eps=EPS, frozen_correction=correction)
+            update_D = lamb_update(x_D, mean_D, v_D, (0.19, correction))
+            moved_D = x_D - np.float32(LR) * (update_D * np.repeat(trust_L, layers.sizes))
+            same(x, np.where(v_D == 0, x_D, moved_D))
+
+
+@backends
+def test_a_ratio_that_is_no_number_is_not_lost(backend, device):
+    """A maximum that drops NaN would hide a v' that is none: wherever it stands, the layer's ratio is NaN."""
+    kernels = backend_on(backend, device)
+    for place in (0, 7, 20, 39):
+        u, m, v, buffer = (torch.full((40,), 0.5, device=device) for _ in range(4))
+        fresh, layers = torch.ones(40, device=device), Layers.of([40, 0, 0] if place == 7 else [40], device)
+        fresh[place] = float("nan")
+        largest = torch.zeros(len(layers.sizes), dtype=torch.float64, device=device)
+        own = {"beta1": BETA1, "beta2": BETA2, "eps": EPS}
+        kernels.lamb_refresh(
+            u, m, fresh, buffer, v, layers, torch.ones(len(layers.sizes), device=device), largest, **own
+        )
+        assert largest[0].isnan()
+
+
 def test_gradients_in_pieces():
     """Where autograd left them, with a gap of padding, which counts as 0."""
     kernels, rng, dim = backend_on("cpu", "cpu"), np.random.default_rng(4), 40000
@@ -160,7 +223,9 @@ def test_gradients_in_pieces():
             )
             kernels.lamb_moments(x, m, v, grad, step, layers, squares, beta1=BETA1, beta2=BETA2, eps=EPS)
             kernels.walk(x, x.clone(), w, m, u, v, grad, step, ignored, floor, beta1=BETA1, eps=EPS)
-            found.append((x, m, v, w, u, squares.float()))
+            formed, scale = torch.empty(dim), torch.tensor([0.5, 2.0])
+            kernels.lamb_form(u, m, formed, grad, layers, scale, ignored, factor=0.5, beta1=BETA1)
+            found.append((x, m, v, w, u, squares.float(), formed))
         for a, b in zip(*found, strict=True):
             same(a, b)
 

@@ -146,9 +146,7 @@ class Causes:
 
     def at_random(self, failing: Sequence[Failing]) -> dict[str, Failing]:
         """The clauses that don't fail each time, each with its case; those of a level have one cause."""
-        why = (
-            f"; run again, this case passes: {self.driver.name} is random, or keeps something that instances share"
-        )
+        why = f"; run again, this case passes: {self.driver.name} is random, or keeps something that instances share"
         explained: dict[str, Failing] = {}
         for level in dict.fromkeys(one.clause.level for one in failing):
             here = [self.plain(one) for one in failing if one.clause.level == level]

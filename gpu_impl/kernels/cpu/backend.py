@@ -17,6 +17,7 @@ from gpu_impl.kernels.cpu.decode import decode
 from gpu_impl.kernels.cpu.freeze import freeze
 from gpu_impl.kernels.cpu.gradient_norm import gradient_norm
 from gpu_impl.kernels.cpu.lamb import lamb_moments, lamb_move
+from gpu_impl.kernels.cpu.lamb_compressed import lamb_form, lamb_refresh
 from gpu_impl.kernels.cpu.pack import pack, unpack
 from gpu_impl.kernels.cpu.server import server
 from gpu_impl.kernels.cpu.walk import walk
@@ -46,6 +47,8 @@ class CpuBackend(Backend):
     _walk: Any = walk
     _lamb_moments: Any = lamb_moments
     _lamb_move: Any = lamb_move
+    _lamb_form: Any = lamb_form
+    _lamb_refresh: Any = lamb_refresh
 
     def _prepare(self, kernel: str, calls: Sequence[tuple[Any, ...]]) -> Callable[[], None]:
         return getattr(self, f"_{kernel}").prepare(calls)

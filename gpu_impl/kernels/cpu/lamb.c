@@ -4,7 +4,7 @@
 
 typedef struct {
     float lr, decay, momentum_correction, variance_correction, factor, beta1, complement1, beta2, complement2, eps;
-    int corrected, grad_type, copy_type;
+    int corrected, frozen, grad_type, copy_type;
 } job;
 
 // r = P (m / b1) + lambda x
@@ -51,8 +51,9 @@ INLINE void moments(const float *x, float *m, float *v, const void *g, const voi
 }
 
 INLINE void second(float *x, const float *m, const float *v, void *copy, int64_t i, float trust, job j) {
-    floats held = master(x, copy, i, j.copy_type);
-    floats moved = held - j.lr * (update(held, load(m + i), load(v + i), j) * trust);
+    floats held = master(x, copy, i, j.copy_type), v_here = load(v + i);
+    floats moved = held - j.lr * (update(held, load(m + i), v_here, j) * trust);
+    if (j.frozen) moved = choose(v_here == 0, held, moved);  // [C6]
     store(x + i, moved);
     if (j.copy_type != F32) store_as(copy, i, moved, j.copy_type);
 }
@@ -86,6 +87,7 @@ typedef struct {  // as in lamb.py; grad 0: the second pass
     int64_t n_tasks, n_layers, dim;
     double *partials, *squares;  // two a task, two a layer
     const float *trust;
+    float frozen_correction;  // of v [C5]; 0: v is not frozen
     float beta1, complement1, beta2, complement2, eps;
 } arguments;
 
@@ -104,12 +106,14 @@ static void task(const void *context, int64_t b) {
     float *x = a->x + from, *m = a->m + from, *v = a->v + from;
     void *copy = a->copy ? (uint16_t *)a->copy + from : 0;
     if (!a->grad) {
-#define RUN(COPY, CORRECTED)                                          \
-    if (a->copy_type == COPY && k->j.corrected == CORRECTED) {        \
-        j.copy_type = COPY, j.corrected = CORRECTED;                  \
-        move(x, m, v, copy, n, a->trust[layer], j);                   \
+#define RUN(COPY, CORRECTED, FROZEN)                                                           \
+    if (a->copy_type == COPY && k->j.corrected == CORRECTED && k->j.frozen == FROZEN) {        \
+        j.copy_type = COPY, j.corrected = CORRECTED, j.frozen = FROZEN;                        \
+        move(x, m, v, copy, n, a->trust[layer], j);                                            \
     }
-        RUN(F32, 0) RUN(F32, 1) RUN(BF16, 0) RUN(BF16, 1) RUN(F16, 0) RUN(F16, 1)
+#define RUN_ALL(CORRECTED, FROZEN) RUN(F32, CORRECTED, FROZEN) RUN(BF16, CORRECTED, FROZEN) RUN(F16, CORRECTED, FROZEN)
+        RUN_ALL(0, 0) RUN_ALL(0, 1) RUN_ALL(1, 0) RUN_ALL(1, 1)
+#undef RUN_ALL
 #undef RUN
         return;
     }
@@ -130,11 +134,12 @@ static void task(const void *context, int64_t b) {
 static void lamb(const arguments *a, int threads) {
     const float *step = a->step;
     if (is_skipped(step)) return;
-    int corrected = step[MOMENTUM_CORRECTION] != 1 || step[VARIANCE_CORRECTION] != 1;
-    job j = {step[LR],    step[WEIGHT_DECAY], step[MOMENTUM_CORRECTION], step[VARIANCE_CORRECTION],
-             step[GRADIENT_FACTOR], a->beta1, a->complement1,            a->beta2,
-             a->complement2, a->eps,          corrected,                 0,
-             0};
+    int frozen = a->frozen_correction != 0;
+    float of_v = frozen ? a->frozen_correction : step[VARIANCE_CORRECTION];
+    int corrected = step[MOMENTUM_CORRECTION] != 1 || of_v != 1;
+    job j = {step[LR],       step[WEIGHT_DECAY], step[MOMENTUM_CORRECTION], of_v,   step[GRADIENT_FACTOR],
+             a->beta1,       a->complement1,     a->beta2,                  a->complement2, a->eps,
+             corrected,      frozen,             0,                         0};
     call k = {a, j};
     run_blocks(task, &k, a->n_tasks, threads_for(a->dim, threads));
     if (!a->grad) return;

@@ -12,7 +12,7 @@ from gpu_impl.kernels.layers import Layers
 from gpu_impl.kernels.pieces import Gradient
 from gpu_impl.kernels.step_scalars import StepScalars
 
-FIELDS = "ppp" + "plli" + "pi" + "p" + "plll" + "ppp" + "fffff"
+FIELDS = "ppp" + "plli" + "pi" + "p" + "plll" + "ppp" + "ffffff"
 """Parameters and state; gradient; copy; scalars; tasks; sums and trust ratios; constants."""
 
 
@@ -38,10 +38,11 @@ def _moments(
         code_of(grad),
         *copy_arguments(params_copy),
         step.address,
-        *_tasks(layers),
+        *tasks_of(layers),
         address(partials),
         address(squares),
         None,
+        0.0,
         beta1,
         1 - beta1,
         beta2,
@@ -60,6 +61,7 @@ def _move(
     trust: Tensor,
     eps: float,
     params_copy: Tensor | None,
+    frozen_correction: float | None,
 ) -> tuple[Any, ...]:
     keep.append(layers)
     return (
@@ -67,19 +69,20 @@ def _move(
         *(None, 0, 0, 0),
         *copy_arguments(params_copy),
         step.address,
-        *_tasks(layers),
+        *tasks_of(layers),
         *(None, None, address(trust)),
+        frozen_correction or 0.0,
         *(0.0, 0.0, 0.0, 0.0, eps),
     )
 
 
-def _tasks(layers: Layers) -> tuple[int, int, int, int]:
+def tasks_of(layers: Layers) -> tuple[int, int, int, int]:
     """Address and number of the tasks, number of layers, elements."""
     return layers.tasks.data_ptr(), layers.tasks.shape[0], len(layers.sizes), layers.dim
 
 
 lamb_moments = Launcher("onebit_lamb", FIELDS, _moments)
-"""As :meth:`gpu_impl.kernels.family.FamilyKernels.lamb_moments` says."""
+"""As :meth:`gpu_impl.kernels.lamb.LambKernels.lamb_moments` says."""
 
 lamb_move = Launcher("onebit_lamb", FIELDS, _move)
-"""As :meth:`gpu_impl.kernels.family.FamilyKernels.lamb_move` says."""
+"""As :meth:`gpu_impl.kernels.lamb.LambKernels.lamb_move` says."""

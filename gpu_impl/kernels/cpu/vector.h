@@ -227,6 +227,17 @@ INLINE doubles widened(half_floats v) {
 #endif
 }
 
+INLINE doubles wide_root(doubles v) {
+#if LANES == 16
+    return (doubles)_mm512_sqrt_pd((__m512d)v);
+#elif defined(__AVX__)
+    return (doubles)_mm256_sqrt_pd((__m256d)v);
+#else
+    for (int k = 0; k < LANES / 2; k++) v[k] = sqrt(v[k]);
+    return v;
+#endif
+}
+
 // sum + v^2. The square of a float is exact in double precision, so a fused multiply-add gives the same bits.
 INLINE doubles plus_square(doubles sum, doubles v) {
 #if LANES == 16

@@ -43,4 +43,4 @@ def _record(
 
 
 walk = Launcher("onebit_walk", "pppppppllipippplfff", _record)
-"""As :meth:`gpu_impl.kernels.family.FamilyKernels.walk` says."""
+"""As :meth:`gpu_impl.kernels.zero_one.ZeroOneKernels.walk` says."""

@@ -9,7 +9,12 @@ from gpu_impl.kernels.triton_.apply import launch_apply
 from gpu_impl.kernels.triton_.compress import launch_compress
 from gpu_impl.kernels.triton_.freeze import launch_freeze
 from gpu_impl.kernels.triton_.gradient_norm import launch_gradient_norm
-from gpu_impl.kernels.triton_.lamb import launch_lamb_moments, launch_lamb_move
+from gpu_impl.kernels.triton_.lamb import (
+    launch_lamb_form,
+    launch_lamb_moments,
+    launch_lamb_move,
+    launch_lamb_refresh,
+)
 from gpu_impl.kernels.triton_.pack import launch_pack, launch_unpack
 from gpu_impl.kernels.triton_.server import launch_server
 from gpu_impl.kernels.triton_.walk import launch_walk
@@ -30,3 +35,4 @@ class TritonBackend(Backend):
     _decode = staticmethod(TorchBackend._decode)
     _walk = staticmethod(launch_walk)
     _lamb_moments, _lamb_move = staticmethod(launch_lamb_moments), staticmethod(launch_lamb_move)
+    _lamb_form, _lamb_refresh = staticmethod(launch_lamb_form), staticmethod(launch_lamb_refresh)

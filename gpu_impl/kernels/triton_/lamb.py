@@ -1,4 +1,4 @@
-"""lamb_moments and lamb_move: the two passes of a step of LAMB. A program works on a part of one layer."""
+"""The passes of a step of LAMB and of 1-bit LAMB. A program works on a part of one layer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from gpu_impl.kernels.step_scalars import StepScalars
 from gpu_impl.kernels.triton_.elements import (
     GRADIENT_FACTOR,
     LR,
+    MARK,
     MOMENTUM_CORRECTION,
     VARIANCE_CORRECTION,
     WEIGHT_DECAY,
@@ -26,9 +27,9 @@ TILE = 1024
 
 
 @triton.jit
-def update_of(x, m, v, step, eps):
+def update_of(x, m, v, step, variance_correction, eps):
     """R = P (m / b1) + lambda x."""
-    root = tl.sqrt_rn(tl.div_rn(v, tl.zeros_like(v) + tl.load(step + VARIANCE_CORRECTION)))
+    root = tl.sqrt_rn(tl.div_rn(v, tl.zeros_like(v) + variance_correction))
     preconditioner = tl.div_rn(tl.zeros_like(v) + 1.0, root + eps)
     m_hat = tl.div_rn(m, tl.zeros_like(m) + tl.load(step + MOMENTUM_CORRECTION))
     return preconditioner * m_hat + tl.load(step + WEIGHT_DECAY) * x
@@ -69,7 +70,7 @@ def lamb_moments(
         store_elements(momentum, at, stop, m, True)
         store_elements(variance, at, stop, v, True)
         x = load_params(parameters, copy, at, stop, COPY, True)
-        r = update_of(x, m, v, step, eps).to(tl.float64)
+        r = update_of(x, m, v, step, tl.load(step + VARIANCE_CORRECTION), eps).to(tl.float64)
         wide = x.to(tl.float64)
         of_x += wide * wide
         of_r += r * r
@@ -86,8 +87,10 @@ def lamb_move(
     step,
     tasks,
     trust,
+    frozen_correction,
     eps,
     COPY: tl.constexpr,
+    FROZEN: tl.constexpr,
     TILE: tl.constexpr,
 ):
     """Program p: task p."""
@@ -98,15 +101,94 @@ def lamb_move(
     start = tl.load(tasks + 3 * p)
     stop = tl.load(tasks + 3 * p + 1)
     ratio = tl.load(trust + tl.load(tasks + 3 * p + 2))
+    correction = frozen_correction if FROZEN else tl.load(step + VARIANCE_CORRECTION)
     for first in range(start, stop, TILE):
         at = first + tl.arange(0, TILE)
         x = load_params(parameters, copy, at, stop, COPY, True)
         m = load_elements(momentum, at, stop, 0.0, True)
         v = load_elements(variance, at, stop, 0.0, True)
-        moved = x - tl.load(step + LR) * (update_of(x, m, v, step, eps) * ratio)
+        moved = x - tl.load(step + LR) * (update_of(x, m, v, step, correction, eps) * ratio)
+        if FROZEN:
+            moved = tl.where(v == 0, x, moved)  # [C6]
         store_elements(parameters, at, stop, moved, True)
         if COPY:
             store_elements(copy, at, stop, moved, True)
+
+
+@triton.jit
+def lamb_form(
+    u,
+    momentum,
+    buffer,
+    grad,
+    tasks,
+    scale,
+    counts,
+    factor,
+    beta1,
+    complement1,
+    TILE: tl.constexpr,
+):
+    """Program p: task p."""
+    p = tl.program_id(0)
+    start = tl.load(tasks + 3 * p)
+    stop = tl.load(tasks + 3 * p + 1)
+    s = tl.load(scale + tl.load(tasks + 3 * p + 2))
+    count = tl.zeros([TILE], tl.int32)
+    for first in range(start, stop, TILE):
+        at = first + tl.arange(0, TILE)
+        dead = load_elements(u, at, stop, 0.0, True).to(tl.int32, bitcast=True) == MARK
+        g = load_elements(grad, at, stop, 0.0, True) * factor
+        wanted = s * (beta1 * load_elements(momentum, at, stop, 0.0, True) + complement1 * g)
+        store_elements(buffer, at, stop, tl.where(dead, 0.0, wanted), True)
+        count += (dead & (g != 0)).to(tl.int32)
+    tl.store(counts + p, tl.sum(count, axis=0))
+
+
+@triton.jit
+def larger(a, b):
+    """The larger one, or NaN if there is one."""
+    return tl.where((b > a) | (b != b), b, a)  # noqa: PLR0124
+
+
+@triton.jit
+def lamb_refresh(
+    u,
+    momentum,
+    fresh,
+    buffer,
+    variance,
+    tasks,
+    scale,
+    partials,
+    wide_eps,
+    beta1,
+    complement1,
+    beta2,
+    complement2,
+    TILE: tl.constexpr,
+):
+    """Program p: task p."""
+    p = tl.program_id(0)
+    start = tl.load(tasks + 3 * p)
+    stop = tl.load(tasks + 3 * p + 1)
+    s = tl.load(scale + tl.load(tasks + 3 * p + 2))
+    eps = tl.load(wide_eps)
+    largest = tl.zeros([TILE], tl.float64)
+    for first in range(start, stop, TILE):
+        at = first + tl.arange(0, TILE)
+        dead = load_elements(u, at, stop, 0.0, True).to(tl.int32, bitcast=True) == MARK
+        average = tl.where(dead, 0.0, load_elements(buffer, at, stop, 0.0, True))
+        mean = tl.div_rn(average, tl.zeros_like(average) + s)
+        apart = mean - beta1 * load_elements(momentum, at, stop, 0.0, True)
+        rebuilt = tl.div_rn(apart, tl.zeros_like(apart) + complement1)
+        new = beta2 * load_elements(fresh, at, stop, 0.0, True) + complement2 * (rebuilt * rebuilt)
+        store_elements(momentum, at, stop, mean, True)
+        store_elements(fresh, at, stop, new, True)
+        v = load_elements(variance, at, stop, 0.0, True)
+        ratio = (tl.sqrt(v.to(tl.float64)) + eps) / (tl.sqrt(new.to(tl.float64)) + eps)
+        largest = larger(largest, tl.where((v > 0) & (v < float("inf")), ratio, 0.0))
+    tl.store(partials + p, tl.reduce(largest, 0, larger))
 
 
 def launch_lamb_moments(
@@ -122,7 +204,7 @@ def launch_lamb_moments(
     eps: float,
     params_copy: Tensor | None,
 ) -> None:
-    """As :meth:`gpu_impl.kernels.family.FamilyKernels.lamb_moments` says."""
+    """As :meth:`gpu_impl.kernels.lamb.LambKernels.lamb_moments` says."""
     tasks = layers.tasks
     partials = torch.zeros(tasks.shape[0], 2, dtype=F64, device=params.device)
     rows = (params, momentum, variance, grad, params_copy, step.values, tasks, partials)
@@ -140,8 +222,54 @@ def launch_lamb_move(
     trust: Tensor,
     eps: float,
     params_copy: Tensor | None,
+    frozen_correction: float | None,
 ) -> None:
-    """As :meth:`gpu_impl.kernels.family.FamilyKernels.lamb_move` says."""
+    """As :meth:`gpu_impl.kernels.lamb.LambKernels.lamb_move` says."""
     tasks = layers.tasks
     rows = (params, momentum, variance, params_copy, step.values, tasks, trust)
-    launch(lamb_move, (tasks.shape[0],), *rows, eps, COPY=params_copy is not None, TILE=TILE)
+    correction, how = (
+        frozen_correction or 0.0,
+        {"COPY": params_copy is not None, "FROZEN": frozen_correction is not None},
+    )
+    launch(lamb_move, (tasks.shape[0],), *rows, correction, eps, **how, TILE=TILE)
+
+
+def launch_lamb_form(
+    u: Tensor,
+    momentum: Tensor,
+    buffer: Tensor,
+    grad: Tensor,
+    layers: Layers,
+    scale: Tensor,
+    ignored: Tensor,
+    factor: float,
+    beta1: float,
+) -> None:
+    """As :meth:`gpu_impl.kernels.lamb.LambKernels.lamb_form` says."""
+    tasks = layers.tasks
+    counts = torch.zeros(tasks.shape[0], dtype=torch.int32, device=u.device)
+    rows = (u, momentum, buffer, grad, tasks, scale, counts)
+    launch(lamb_form, (tasks.shape[0],), *rows, factor, beta1, 1 - beta1, TILE=TILE)
+    ignored.add_(counts.sum())
+
+
+def launch_lamb_refresh(
+    u: Tensor,
+    momentum: Tensor,
+    fresh: Tensor,
+    buffer: Tensor,
+    variance: Tensor,
+    layers: Layers,
+    scale: Tensor,
+    largest: Tensor,
+    beta1: float,
+    beta2: float,
+    eps: float,
+) -> None:
+    """As :meth:`gpu_impl.kernels.lamb.LambKernels.lamb_refresh` says."""
+    tasks = layers.tasks
+    wide_eps = torch.full((1,), eps, dtype=F64, device=u.device)  # numbers are passed in float32
+    partials = torch.zeros(tasks.shape[0], dtype=F64, device=u.device)
+    rows = (u, momentum, fresh, buffer, variance, tasks, scale, partials, wide_eps)
+    launch(lamb_refresh, (tasks.shape[0],), *rows, beta1, 1 - beta1, beta2, 1 - beta2, TILE=TILE)
+    largest.copy_(torch.segment_reduce(partials, "max", lengths=-(-layers.lengths // BLOCK)))

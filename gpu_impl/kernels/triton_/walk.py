@@ -77,7 +77,7 @@ def launch_walk(
     eps: float,
     params_copy: Tensor | None,
 ) -> None:
-    """As :meth:`gpu_impl.kernels.family.FamilyKernels.walk` says."""
+    """As :meth:`gpu_impl.kernels.zero_one.ZeroOneKernels.walk` says."""
     n = cdiv(params.shape[0], BLOCK)
     counts = torch.zeros(n, dtype=torch.int32, device=params.device)
     rows = (params, met, walked, momentum, accumulated, variance, grad, params_copy, step.values, floor, counts)
