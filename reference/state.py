@@ -16,6 +16,8 @@ from reference.arithmetic import Array, finite, is_exact
 from reference.error_feedback import Mask
 
 CHECKPOINT_FORMAT = "onebit-reference-state-3"
+END, END_BYTES = b"PK\x05\x06", 22
+"""How the last record of a ZIP file without a comment begins, and its length."""
 SLOT = "slot:"
 """What the names of slots begin with in a checkpoint."""
 
@@ -127,6 +129,8 @@ def load(data: bytes) -> State:
         ValueError: ``data`` is damaged, truncated or not one of our checkpoints.
     """
     try:
+        if data.rfind(END) != len(data) - END_BYTES:
+            raise ValueError("it does not end where its directory ends")
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             values = {name: stored[name] for name in stored.files}
     except (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile) as error:

@@ -21,6 +21,11 @@ from reference.state import State
 Schedule = Callable[[int], float]
 
 
+def _shapes(state: State) -> list[tuple[str, tuple[int, ...]]]:
+    """The names of the slots in order, each with its shape."""
+    return [(name, state.slots[name].shape) for name in sorted(state.slots)]
+
+
 def mean_over_workers(grads_ND: Array) -> Array:
     """g-bar (D,), summed in the order of the workers."""
     return grads_ND.sum(axis=0) / len(grads_ND)
@@ -94,21 +99,26 @@ class Optimizer(ABC):
             The state after. After a skipped step it is the same but for ``skipped_steps``.
 
         Raises:
-            TypeError, ValueError: ``grads_ND`` has the wrong shape or dtype, or ``state`` is that of another algorithm.
+            TypeError, ValueError: ``grads_ND`` has the wrong shape or dtype, or ``state`` has other slots than those of
+                this optimizer. Those without slots take each other's: Adam's m and v are a start for 1-bit Adam.
         """
         dtype = state.params.dtype
         arguments.array("grads_ND", grads_ND, (self.n_gradients(state), state.params.size), dtype)
+        self._check_slots(state)
         if not is_finite(grads_ND):
             return replace(state, skipped_steps=state.skipped_steps + 1)
         if self.max_grad_norm is not None:
             grads_ND = clip(grads_ND, self.max_grad_norm)
-        try:
-            after = self.in_arithmetic_of(dtype).update(state, grads_ND)
-        except KeyError as missing:
-            if missing.args[0] not in self.init(state.params, state.n_workers).slots:
-                raise  # it is of a schedule, not of the state
-            raise ValueError(f"this is no state of {type(self).__name__}: it has no {missing}") from None
+        after = self.in_arithmetic_of(dtype).update(state, grads_ND)
         return replace(after, step=state.step + 1)
+
+    def _check_slots(self, state: State) -> None:
+        if type(self).init is Optimizer.init and not state.slots:
+            return
+        needed, held = _shapes(self.init(state.params, self.n_gradients(state))), _shapes(state)
+        if held != needed:
+            texts = (", ".join(f"{name} {shape}" for name, shape in one) or "none" for one in (held, needed))
+            raise ValueError("this is no state of {}: its slots are {}, must be {}".format(type(self).__name__, *texts))
 
     @abstractmethod
     def update(self, state: State, grads_ND: Array) -> State:

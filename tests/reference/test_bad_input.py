@@ -223,10 +223,29 @@ def test_state_arrays_cannot_be_changed_by_accident():
 
 
 def test_a_state_of_another_algorithm():
+    """It lacked a slot, had one that nobody would look at, or had layers of another shape."""
     grads_ND = np.ones((2, 3), np.float32)
-    state = make("adam", lr=0.1).init(grads_ND[0], 2)
-    with pytest.raises(ValueError, match=r"^this is no state of ZeroOneAdam: it has no 'momentum_ND'$"):
-        make("zero_one_adam", lr=0.1, freeze_step=1).step(state, grads_ND)
+    adam, local = make("adam", lr=0.1), make("zero_one_adam", lr=0.1, freeze_step=1)
+    state = adam.init(grads_ND[0], 2)
+    with pytest.raises(
+        ValueError, match=r"^this is no state of ZeroOneAdam: its slots are none, must be accumulated_ND"
+    ):
+        local.step(state, grads_ND)
+    parted = local.step(local.init(grads_ND[0], 2), grads_ND)
+    with pytest.raises(
+        ValueError, match=r"^this is no state of Adam: its slots are .*walked_ND \(2, 3\), must be none$"
+    ):
+        adam.step(parted, grads_ND)
+    one, other = (make("one_bit_lamb", lr=0.1, freeze_step=1, shapes=shapes) for shapes in ([(3,)], [(1,), (2,)]))
+    with pytest.raises(ValueError, match=r"trust_mean_L \(1,\), must be .*trust_mean_L \(2,\)$"):
+        other.step(one.init(grads_ND[0], 2), grads_ND)
+    assert make("one_bit_adam", lr=0.1, freeze_step=1).step(adam.step(state, grads_ND), grads_ND).step == 2
+
+
+@pytest.mark.parametrize("added", [b"x", b"\0" * 30, b"PK\x05\x06" + b"\0" * 5])
+def test_bytes_behind_a_checkpoint(added):
+    with pytest.raises(ValueError, match="damaged or truncated"):
+        load(save(make("adam", lr=0.1).init(np.ones(3, np.float32), 2)) + added)
 
 
 def test_a_checkpoint_whose_directory_was_damaged():
