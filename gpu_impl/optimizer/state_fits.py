@@ -39,8 +39,8 @@ def check_facts(groups: Any) -> dict[str, Any]:
         known = {one for names in ALGORITHMS for one in (names.format, *names.earlier)}
         if not isinstance(facts, Mapping) or facts.get("format") not in known:
             raise ValueError(
-                f"this is not a state of OneBitAdam: format {ALGORITHMS[0].format!r} expected, or another of "
-                "gpu_impl's; gpu_impl.warm_start takes one of Adam"
+                f"this is no state of gpu_impl's optimizers: format {ALGORITHMS[0].format!r} expected, or another of "
+                "theirs; for a OneBitAdam gpu_impl.warm_start takes one of torch's Adam"
             )
         for name, kind in FACTS.items():
             if not isinstance(facts.get(name), kind) or (kind is int and isinstance(facts[name], bool)):
