@@ -82,7 +82,8 @@ def check_folder(call: str, folder: Any) -> None:
         NotADirectoryError: it is a file, or would lie in one.
     """
     if not isinstance(folder, (str, os.PathLike)) or not isinstance(name := os.fspath(folder), str) or not name:
-        raise ValueError(f"{call}: folder must be a path, got {folder!r}; '.' is this folder")
+        got = repr(folder) if isinstance(folder, str | bytes | int | None) else f"a {type(folder).__name__}"
+        raise ValueError(f"{call}: folder must be a path, got {got}; '.' is this folder")
     try:
         is_name = b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:

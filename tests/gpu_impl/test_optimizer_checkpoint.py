@@ -210,7 +210,7 @@ def relaid(state, change):
 
 DAMAGE = [
     (lambda state: facts_of(state).pop("frozen_at"), "damaged: frozen_at is None"),
-    (lambda state: facts_of(state).update(format="other"), "not a state of OneBitAdam"),
+    (lambda state: facts_of(state).update(format="other"), "no state of gpu_impl's optimizers"),
     (lambda state: facts_of(state).update(steps="many"), "damaged: steps is 'many'"),
     (lambda state: facts_of(state).update(phase="thawed"), "damaged: phase is 'thawed'"),
     (lambda state: state["state"].pop(3), "has nothing for parameter 3"),
@@ -270,7 +270,7 @@ def test_a_foreign_state_is_refused():
     wanted = [
         "of 3 workers and there are 1 now: resize it",
         "the state has groups of [5] parameters, this optimizer has groups of [4]",
-        "not a state of OneBitAdam",
+        "no state of gpu_impl's optimizers",
         "no list of param_groups",
         "lacks the errors of rank 0, it is of rank 1: every worker must save and load its own",
     ]

@@ -317,11 +317,14 @@ class _Search:
         return causes.found
 
     def refused_in(self, clause: Clause) -> list[tuple[str, Row | None]]:
-        """The reasons and rows of the cases of its domain that the class refused, though it declares nothing."""
+        """The reasons and rows of the cases of its domain that the class refused, though it declares nothing.
+
+        Those in which a correct class overflows are no fault of this one: they are missing in what was covered.
+        """
         return [
             (reason, row)
             for level, reason, row in self.refused
-            if level == clause.level and (row is None or clause.domain(row))
+            if level == clause.level and reason != OUTSIDE and (row is None or clause.domain(row))
         ]
 
     def why(self) -> str:
@@ -376,6 +379,11 @@ class _Search:
             rows = [row for _, why, row in self.refused if why == reason and row is not None]
             others = [row for done in self.done.values() for row in done]
             levels = by_levels(rows, others) or "those without rounding, or very large"
+            if reason == OUTSIDE:
+                notes.append(
+                    f"{count} of {counted(self.cases, 'case')} {_were(range(count))} left out ({reason}): {levels}"
+                )
+                continue
             notes.append(
                 f"{count} of {counted(self.cases, 'case')} {_were(range(count))} refused ({reason}): {levels}; declare "
                 "what the class takes (takes, workers, sizes, layouts, extensions, compresses, flushes_subnormals): it "
