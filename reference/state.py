@@ -129,9 +129,13 @@ def load(data: bytes) -> State:
         ValueError: ``data`` is damaged, truncated or not one of our checkpoints.
     """
     try:
-        if data.rfind(END) != len(data) - END_BYTES:
-            raise ValueError("it does not end where its directory ends")
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+        buffer = io.BytesIO(data)
+        with zipfile.ZipFile(buffer) as whole:
+            first = min((one.header_offset for one in whole.infolist()), default=0)
+        if first or buffer.getvalue()[-END_BYTES:][: len(END)] != END:
+            raise ValueError("there is something before or behind it")
+        buffer.seek(0)
+        with np.load(buffer, allow_pickle=False) as stored:
             values = {name: stored[name] for name in stored.files}
     except (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
         raise ValueError(f"this is not a readable checkpoint (damaged or truncated): {error}") from None

@@ -25,8 +25,8 @@ def byte_floor(
     """Bytes an element of D of one worker's share of a kernel.
 
     Args:
-        kernel: copy, scale_in_place, compress, server, apply, step, adam, gradient_norm, walk, lamb_moments or
-            lamb_move. "step" is compress, server and apply; server works on D/N elements.
+        kernel: copy, scale_in_place, compress, server, apply, step, adam, gradient_norm, walk, lamb_moments,
+            lamb_move, lamb_form or lamb_refresh. "step" is compress, server and apply; server works on D/N elements.
         n_workers: N.
         grad_bytes: 2 or 4.
         param_bytes: 2 or 4.
@@ -55,6 +55,8 @@ def byte_floor(
         "walk": grad_bytes + 9 * STATE,  # R g, m, u, v, x, x - x_i; W m, u, x_i, x - x_i
         "lamb_moments": grad_bytes + param_bytes + 4 * STATE,  # R g, m, v, x; W m, v
         "lamb_move": 2 * param_bytes + 2 * STATE,  # R m, v, x; W x
+        "lamb_form": grad_bytes + 3 * STATE,  # R g, m-bar, u; W buffer
+        "lamb_refresh": 7 * STATE,  # R buffer, u, m-bar, v', v; W m-bar, v'
     }
     if kernel not in floors:
         raise ValueError(f"kernel must be one of {', '.join(floors)}; got {kernel!r}")

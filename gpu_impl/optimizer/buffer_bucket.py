@@ -26,7 +26,7 @@ class BufferBucket(Bucket):
 
     Attributes:
         layers: the parameters.
-        buffer: what is to be averaged; once the replies are there, the average, 0 where nothing is sent (D,).
+        buffer: what is to be averaged; once the replies are there, the average (D,).
     """
 
     skips_itself: ClassVar[bool] = False
@@ -79,14 +79,6 @@ class BufferBucket(Bucket):
 
     def decode_call(self, values: Gradient, n_live: int) -> dict[str, Any]:
         return {"exchange": self.exchange, "preconditioner": None, "values": self.buffer}
-
-    def take_average(self) -> None:
-        """The average has been decoded: 0 where nothing is sent."""
-        self.buffer.masked_fill_(is_marked(self.momentum), 0.0)
-
-    def note_ignored(self, grad: Tensor) -> None:
-        """Count gradients (D,) that arrive where nothing is sent [C6]."""
-        self.worker.ignored.add_((is_marked(self.momentum) & (grad != 0)).sum())
 
     # --- parameters ---
 

@@ -47,8 +47,12 @@ class LambBucket(BufferBucket):
         return {**self._call(group), **own}
 
     def move_call(self, group: Group) -> dict[str, Any]:
-        """Arguments of the second pass."""
-        return {**self._call(group), "trust": self.trust}
+        """Arguments of the second pass; once v is frozen, with the eps and the correction of that step."""
+        call = {**self._call(group), "trust": self.trust}
+        if not self.is_frozen:
+            return call
+        eps, correction = self.frozen_with
+        return {**call, "momentum": self.mean_momentum, "eps": eps, "frozen_correction": correction}
 
     def _call(self, group: Group) -> dict[str, Any]:
         return {
@@ -107,15 +111,10 @@ class LambBucket(BufferBucket):
             "eps": self.frozen_with[0],
         }
 
-    def compressed_move_call(self, group: Group) -> dict[str, Any]:
-        """Arguments of x <- x - gamma c-bar r w, with ``trust`` for c-bar r, where v is not 0."""
-        eps, correction = self.frozen_with
-        own = {"momentum": self.mean_momentum, "eps": eps, "frozen_correction": correction}
-        return {**self.move_call(group), **own}
-
     def where(self) -> tuple[Any, ...]:
-        """What a call depends on after the freeze, beside the group: a load makes other tensors."""
-        return self.frozen_with, self.mean_momentum.data_ptr(), self.fresh.data_ptr(), self.buffer.data_ptr()
+        """What a call depends on beside the group: a freeze and a load make other tensors."""
+        rows = (self.mean_momentum, self.fresh, self.buffer)
+        return self.is_frozen, self.frozen_with, *(row.data_ptr() for row in rows)
 
     # --- what it knows ---
 

@@ -208,11 +208,7 @@ def _lamb_step(run: Run, parcels: list[Parcel], decision: Decision, unscale: Ten
     mean_n = run.numbers("trust_mean")
     mean_n[taking_part] = (decay * mean_n.to(F32) + (1 - decay) * trust_n.to(run.device)).to(F64)[taking_part]
     for parcel in parcels:
-        ours = list(_buckets_of([parcel]))
-        for numbers, _, bucket in ours:
-            bucket.trust.copy_(trust_n[numbers])
-        key = [group["eps"] for group, _ in parcel.buckets]
-        parcel.run("lamb_move", key, lambda ours=ours: [bucket.move_call(group) for _, group, bucket in ours])
+        _move(parcel, trust_n)
     for target, values in kept:
         target.copy_(values)
     for parcel in parcels:
@@ -232,8 +228,9 @@ def _compressed_step(run: Run, parcels: list[Parcel], factor: float, absent: fro
             bucket.scale.copy_(scale_n[numbers])
         key = [factor, *((group["betas"][0], bucket.where()) for _, group, bucket in ours)]
         grads = parcel.gradients
-        pairs = enumerate(ours)
-        parcel.run("lamb_form", key, lambda: [one.form_call(g, grads.of(k), factor) for k, (_, g, one) in pairs])
+        parcel.run(
+            "lamb_form", key, lambda: [one.form_call(g, grads.of(k), factor) for k, (_, g, one) in enumerate(ours)]
+        )
 
     for parcel in exchanged(run, parcels, form):
         parcel.decode()
@@ -252,14 +249,17 @@ def _compressed_step(run: Run, parcels: list[Parcel], factor: float, absent: fro
     run.numbers("last_ratio")[taking_part] = ratio_n.to(F32).to(F64)[taking_part]
     trust_n = run.numbers("trust_mean").to(F32) * run.numbers("last_ratio").to(F32)
     for parcel in parcels:
-        ours = list(_buckets_of([parcel]))
-        for numbers, _, bucket in ours:
-            bucket.trust.copy_(trust_n[numbers])
-        key = ["frozen", *(bucket.where() for _, _, bucket in ours)]
-        parcel.run(
-            "lamb_move", key, lambda ours=ours: [bucket.compressed_move_call(group) for _, group, bucket in ours]
-        )
+        _move(parcel, trust_n)
         parcel.publish()
+
+
+def _move(parcel: Parcel, trust_n: Tensor) -> None:
+    """The second pass: every parameter moves along its update, times its number of ``trust_n`` (n,)."""
+    ours = list(_buckets_of([parcel]))
+    for numbers, _, bucket in ours:
+        bucket.trust.copy_(trust_n[numbers])
+    key = [(group["eps"], bucket.where()) for _, group, bucket in ours]
+    parcel.run("lamb_move", key, lambda: [bucket.move_call(group) for _, group, bucket in ours])
 
 
 def _set_layer_scales(run: Run) -> None:

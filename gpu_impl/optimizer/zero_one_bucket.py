@@ -60,10 +60,10 @@ class ZeroOneBucket(BufferBucket):
 
     def accumulate(self, group: Group, grad: Tensor) -> None:
         """M_i and u_i along this worker's gradient (D,), before a meeting: 0 where nothing is sent."""
-        beta1, gamma = group["betas"][0], float(group["lr"])
-        self.note_ignored(grad)
+        beta1, gamma, dead = group["betas"][0], float(group["lr"]), is_marked(self.momentum)
+        self.worker.ignored.add_((dead & (grad != 0)).sum())  # [C6]
         self.own.copy_(beta1 * self.own + (1 - beta1) * grad)
-        self.buffer.copy_(torch.where(is_marked(self.momentum), 0.0, self.buffer + gamma * self.own))
+        self.buffer.copy_(torch.where(dead, 0.0, self.buffer + gamma * self.own))
 
     def part(self, variance_floor: float) -> None:
         """The workers part, if they have not, by a step in which nobody is met."""
@@ -95,11 +95,12 @@ class ZeroOneBucket(BufferBucket):
 
     def meet(self, group: Group, variance_floor: float, rate: Tensor) -> None:
         """U-bar is there: m_i, x_i and x follow from it, and from Gamma (n,)."""
-        self.take_average()
+        dead = is_marked(self.momentum)
+        self.buffer.masked_fill_(dead, 0.0)
         x, total = self.x_met(), self.spread(rate)
         decayed = total * (group["weight_decay"] * x)
         moved = x - (self.preconditioner(group, variance_floor) * self.buffer + decayed)
-        moved = torch.where(is_marked(self.momentum), x, moved)
+        moved = torch.where(dead, x, moved)
         self.own.copy_(torch.where(total > 0, self.buffer / total, self.own))
         self.flat.put(moved)
         self.buffer.zero_()

@@ -267,6 +267,8 @@ def test_byte_floor():
     assert byte_floor("adam", 8) == 28
     assert byte_floor("walk", 8) == 40
     assert byte_floor("lamb_moments", 8) + byte_floor("lamb_move", 8) == 40
+    assert byte_floor("lamb_form", 8, grad_bytes=2) == 14
+    assert byte_floor("lamb_refresh", 8) == 28
     assert byte_floor("compress", 8, grad_bytes=2) == 10.25
     with pytest.raises(ValueError, match="kernel must be one of"):
         byte_floor("gossip", 8)

@@ -243,9 +243,12 @@ def test_a_state_of_another_algorithm():
 
 
 @pytest.mark.parametrize("added", [b"x", b"\0" * 30, b"PK\x05\x06" + b"\0" * 5])
-def test_bytes_behind_a_checkpoint(added):
-    with pytest.raises(ValueError, match="damaged or truncated"):
-        load(save(make("adam", lr=0.1).init(np.ones(3, np.float32), 2)) + added)
+def test_bytes_before_or_behind_a_checkpoint(added):
+    data = save(make("adam", lr=0.1).init(np.ones(3, np.float32), 2))
+    for whole in (data + added, added + data, data + data):
+        with pytest.raises(ValueError, match="damaged or truncated"):
+            load(whole)
+    assert load(bytearray(data)).n_workers == 2
 
 
 def test_a_checkpoint_whose_directory_was_damaged():

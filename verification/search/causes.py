@@ -200,7 +200,7 @@ class Causes:
             tries -= max(1, elements(candidate) // LARGE)
             if tries < 0 or self.driver.left < 0:
                 raise OutOfTime
-            found = any(one.clause == failing.clause.name for one in self.check(candidate, set()))
+            found = self.fails_in(candidate, failing.clause.name)
             if found and oracle is not None:
                 oracle.deadline = self.driver.deadline
                 found = next(check(oracle, candidate, set()), None) is None

@@ -6,10 +6,11 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from verification.neighbours import folders
-from verification.search.program import Program
+from verification.search.program import INDENT, Program
 
 Shown = Literal["fails", "passes", "unknown"]
 
@@ -35,10 +36,8 @@ def alone(program: Program, source: str, *, raises: bool, seconds: float) -> Sho
 
 def again(program: Program, source: str, *, raises: bool, seconds: float) -> tuple[Shown, int]:
     """How many rounds of the same calls a program, which passes in a new process, takes there until it fails."""
-    body = textwrap.indent("\n".join(program.body), "    ")
-    start = f"print({LOADED!r})\nfor number in range(1, {ROUNDS + 1}):\n    print(number, flush=True)"
-    script = Program(program.imports, program.class_name, (start, body)).text(source)
-    shown, said = _run(script, raises=raises, seconds=seconds)
+    start = f"print({LOADED!r})", f"for number in range(1, {ROUNDS + 1}):", f"{INDENT}print(number, flush=True)"
+    shown, said = _run(_looped(program, *start).text(source), raises=raises, seconds=seconds)
     return shown, next((int(line) for line in reversed(said.splitlines()) if line.isdigit()), 0)
 
 
@@ -71,8 +70,12 @@ def now_and_then(program: Program, source: str, processes: int, *, raises: bool,
 
 def repeated(program: Program, note: str, rounds: int) -> Program:
     """The program in so many rounds."""
-    body = textwrap.indent("\n".join(program.body), "    ")
-    return Program(program.imports, program.class_name, (note, f"for _ in range({rounds}):", body))
+    return _looped(program, note, f"for _ in range({rounds}):")
+
+
+def _looped(program: Program, *head: str) -> Program:
+    """The program's body inside a loop, whose first lines are ``head``."""
+    return replace(program, body=(*head, textwrap.indent("\n".join(program.body), INDENT)))
 
 
 def _run(script: str, *, raises: bool, seconds: float) -> tuple[Shown, str]:

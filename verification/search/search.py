@@ -379,16 +379,17 @@ class _Search:
             rows = [row for _, why, row in self.refused if why == reason and row is not None]
             others = [row for done in self.done.values() for row in done]
             levels = by_levels(rows, others) or "those without rounding, or very large"
-            if reason == OUTSIDE:
-                notes.append(
-                    f"{count} of {counted(self.cases, 'case')} {_were(range(count))} left out ({reason}): {levels}"
-                )
-                continue
-            notes.append(
-                f"{count} of {counted(self.cases, 'case')} {_were(range(count))} refused ({reason}): {levels}; declare "
-                "what the class takes (takes, workers, sizes, layouts, extensions, compresses, flushes_subnormals): it "
-                "is checked fully within that"
+            what, advice = (
+                "refused",
+                (
+                    "; declare what the class takes (takes, workers, sizes, layouts, extensions, compresses, "
+                    "flushes_subnormals): it is checked fully within that"
+                ),
             )
+            if reason == OUTSIDE:
+                what, advice = "left out", ""
+            some = f"{count} of {counted(self.cases, 'case')} {_were(range(count))}"
+            notes.append(f"{some} {what} ({reason}): {levels}{advice}")
         return notes
 
 

@@ -20,10 +20,7 @@ INLINE int form_one(rows r, const void *g_from, int64_t i, job j) {
     floats g = load_as(g_from, i, j.grad_type) * j.factor;
     ints dead = is_marked(load(r.u + i));
     store(r.buffer + i, choose(dead, all(0), j.scale * (j.beta1 * load(r.m + i) + j.complement1 * g)));
-    ints ignored = dead & (g != 0);
-    int n = 0;
-    for (int k = 0; k < LANES; k++) n -= ignored[k];
-    return n;
+    return count(dead & (g != 0));
 }
 
 INLINE int64_t form(rows r, const void *g, int64_t to, job j) {

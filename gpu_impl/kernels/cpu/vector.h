@@ -57,6 +57,12 @@ INLINE ints as_ints(floats v) { return (ints)v; }
 INLINE floats all(float x) { return x - (floats){0}; }  // keeps the sign of -0.0
 INLINE floats choose(ints where, floats a, floats b) { return (floats)((as_ints(a) & where) | (as_ints(b) & ~where)); }
 INLINE ints is_marked(floats v) { return as_ints(v) == MARK; }
+INLINE int count(ints where) {
+    int n = 0;
+    for (int k = 0; k < LANES; k++) n -= where[k];
+    return n;
+}
+
 INLINE floats marked_where(ints dead, floats v) { return (floats)((as_ints(v) & ~dead) | (dead & MARK)); }
 
 // Whether a lane is marked. Dead coordinates are few and lie together, so that a branch is cheaper than masking.

@@ -31,10 +31,7 @@ INLINE int one(rows r, const void *g_from, int64_t i, job j) {
     store(r.walked + i, walked);
     store(r.x + i, x);
     if (j.copy_type != F32) store_as(r.copy, i, x, j.copy_type);
-    ints ignored = ~live & (g != 0);
-    int n = 0;
-    for (int k = 0; k < LANES; k++) n -= ignored[k];
-    return n;
+    return count(~live & (g != 0));
 }
 
 INLINE int64_t block(rows r, const void *g, int64_t to, job j) {
