@@ -22,13 +22,13 @@ from gpu_impl.kernels.triton_.adam import adam
 from gpu_impl.kernels.triton_.apply import apply
 from gpu_impl.kernels.triton_.block_scales import compress_blocks, server_blocks, shape_for
 from gpu_impl.kernels.triton_.compress import compress
-from gpu_impl.kernels.triton_.elements import LAUNCH, ROWS, TILES
+from gpu_impl.kernels.triton_.elements import LAUNCH, ROWS, TILES, TOGETHER
 from gpu_impl.kernels.triton_.finish_scale import finish_scale
 from gpu_impl.kernels.triton_.freeze import freeze, variance_sums
 from gpu_impl.kernels.triton_.gradient_norm import add_up, square_sums
 from gpu_impl.kernels.triton_.lamb import lamb_form, lamb_moments, lamb_move, lamb_refresh
 from gpu_impl.kernels.triton_.pack import pack, unpack
-from gpu_impl.kernels.triton_.server import TOGETHER, server
+from gpu_impl.kernels.triton_.server import server
 from gpu_impl.kernels.triton_.walk import walk
 
 FLOATS = ("u", "u_scale", "step", "w", "w_scale", "parameters", "preconditioner", "momentum", "variance", "floor")
@@ -54,6 +54,7 @@ TYPES = {
 }
 BYTES = dict.fromkeys(("shared", "message", "received", "reply"), "*u8")
 TILED = {"ROWS": ROWS, "TILES": TILES}
+SUM = {"TOGETHER": TOGETHER}
 BLOCKS = {"BLOCK": 1024}
 FULL = {"FIRST": False, "KEEP": False, "L1": False}
 PLAIN = {"preconditioner": None}
@@ -81,9 +82,9 @@ CASES = [
     (compress_blocks, {"grad": "*fp32", **units(64)}, {**blocks(64), **FULL, **PLAIN}),
     (compress_blocks, {"grad": "*bf16", **units(4096)}, {**blocks(4096), **FULL, "KEEP": False}),
     (compress_blocks, {"grad": "*fp32", **units(40)}, {**blocks(40), **FULL, **PLAIN, "KEEP": True}),
-    (server_blocks, units(64), {**blocks(64), "L1": False}),
-    (server_blocks, units(40), {**blocks(40), "L1": True}),
-    (server, {}, {**TILED, "TOGETHER": TOGETHER, "L1": False}),
+    (server_blocks, units(64), {**blocks(64), **SUM, "L1": False}),
+    (server_blocks, units(40), {**blocks(40), **SUM, "L1": True}),
+    (server, {}, {**TILED, **SUM, "L1": False}),
     (apply, {}, APPLY),
     (apply, {}, {**TILED, "COPY": True, "SCALE_BLOCK": 0, "live_bytes": None}),
     (apply, {"parameters": "*bf16"}, APPLY),

@@ -57,7 +57,7 @@ def adam_block(
         store_elements(copy, at, n, moved, MASKED)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("dim",))
 def adam(
     parameters,
     momentum,

@@ -10,6 +10,7 @@ from gpu_impl.kernels.state import Exchange
 from gpu_impl.kernels.step_scalars import StepScalars
 from gpu_impl.kernels.triton_.elements import (
     GRADIENT_FACTOR,
+    LAYOUT,
     LR,
     MOMENTUM_CORRECTION,
     ROWS,
@@ -81,7 +82,7 @@ def apply_tile(
         store_elements(copy, at, n, moved, MASKED)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("dim", *LAYOUT))
 def apply(
     parameters,
     preconditioner,

@@ -17,6 +17,9 @@ from gpu_impl.kernels.state import F32, Exchange, ServerState, WorkerState
 from gpu_impl.kernels.step_scalars import StepScalars
 from gpu_impl.kernels.triton_.elements import (
     GRADIENT_FACTOR,
+    LAYOUT,
+    MARK,
+    TOGETHER,
     chunk_start,
     error_of,
     is_dead,
@@ -24,6 +27,7 @@ from gpu_impl.kernels.triton_.elements import (
     marked_where,
     norm_terms,
     store_elements,
+    zeros_in_place_of,
 )
 from gpu_impl.kernels.triton_.launch import WORDS, cdiv, launch
 
@@ -45,12 +49,14 @@ def tile_at(p, k, SCALE_BLOCK: tl.constexpr, BLOCKS: tl.constexpr, UNITS: tl.con
 
 
 @triton.jit
-def signs_in(rows, unit, n, scale, UNIT: tl.constexpr):
-    """+scale or -scale by the bits of a row, (BLOCKS, UNITS, UNIT); ``scale`` (BLOCKS,)."""
-    bits = tl.load(rows + unit, mask=unit * UNIT < n, other=0).to(tl.int32)
-    ones = (bits[:, :, None] >> tl.arange(0, UNIT)[None, None, :]) & 1
-    scale = scale[:, None, None]
-    return tl.where(ones != 0, scale, -scale)
+def signs_in(rows, unit, n, scale, UNIT: tl.constexpr, MASKED: tl.constexpr):
+    """+scale or -scale by the bits of a row, (BLOCKS, UNITS, UNIT); ``scale`` (BLOCKS,). As ``spread`` has it."""
+    if MASKED:  # noqa: SIM108 - of an if, Triton compiles one branch only
+        bits = tl.load(rows + unit, mask=unit * UNIT < n, other=0)
+    else:
+        bits = tl.load(rows + unit)
+    minus = ~(bits.to(tl.int32)[:, :, None] << (31 - tl.arange(0, UNIT))[None, None, :]) & MARK
+    return (scale.to(tl.int32, bitcast=True)[:, None, None] ^ minus).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -77,7 +83,7 @@ def block_sums(values, L1: tl.constexpr):
     return tl.sum(tl.sum(norm_terms(values, L1), axis=2), axis=1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=LAYOUT)
 def compress_blocks(
     grad,
     preconditioner,
@@ -137,7 +143,7 @@ def compress_blocks(
             momentum = old
             error = tl.zeros_like(old)
         else:
-            momentum = signs_in(shared, unit, n, momentum_scale, UNIT)
+            momentum = signs_in(shared, unit, n, momentum_scale, UNIT, True)
             error = error_of(old, old_scale[:, None, None])
         gradient = g * factor
         if preconditioner is not None:
@@ -156,6 +162,45 @@ def compress_blocks(
 
 
 @triton.jit
+def server_blocks_tile(
+    received,
+    received_scales,
+    w,
+    reply,
+    block,
+    unit,
+    at,
+    n,
+    old_scale,
+    n_workers,
+    stride_units,
+    stride_floats,
+    is_block,
+    TOGETHER: tl.constexpr,
+    UNIT: tl.constexpr,
+    MASKED: tl.constexpr,
+):
+    """w <- (1/N) sum_i s_i q_i + (w - S sign(w)) on one tile: returns the new w."""
+    old = load_elements(w, at, n, 0.0, MASKED)
+    total = zeros_in_place_of(old, at)
+    together = n_workers // TOGETHER * TOGETHER
+    for i in range(0, together, TOGETHER):
+        for k in tl.static_range(TOGETHER):
+            row = tl.cast(i + k, tl.int64)
+            scale = tl.load(received_scales + row * stride_floats + block, mask=is_block, other=0.0)
+            total += signs_in(received + row * stride_units, unit, n, scale, UNIT, MASKED)
+    for i in range(together, n_workers):
+        row = tl.cast(i, tl.int64)
+        scale = tl.load(received_scales + row * stride_floats + block, mask=is_block, other=0.0)
+        total += signs_in(received + row * stride_units, unit, n, scale, UNIT, MASKED)
+    mean = tl.div_rn(total, tl.zeros_like(total) + tl.cast(n_workers, tl.float32))
+    new = marked_where(is_dead(old, at, n, MASKED), mean + error_of(old, old_scale[:, None, None]))
+    store_elements(w, at, n, new, MASKED)
+    send_signs(reply, unit, at, n, new, UNIT)
+    return new
+
+
+@triton.jit(do_not_specialize=LAYOUT)
 def server_blocks(
     received,
     received_scales,
@@ -172,6 +217,7 @@ def server_blocks(
     row_floats,
     stride_floats,
     L1: tl.constexpr,
+    TOGETHER: tl.constexpr,
     SCALE_BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
     UNITS: tl.constexpr,
@@ -188,20 +234,16 @@ def server_blocks(
     old_scale = tl.load(w_scale + block, mask=is_block, other=0.0)
     first_scale = row_floats - n_scales
     sums = tl.zeros([BLOCKS], tl.float64)
-    for k in range(tl.cdiv(SCALE_BLOCK, UNITS * UNIT)):
-        _, unit, at = tile_at(p, k, SCALE_BLOCK, BLOCKS, UNITS, UNIT)
-        old = load_elements(w, at, n, 0.0, True)
-        total = tl.zeros_like(old)
-        for i in range(n_workers):
-            row = tl.cast(i, tl.int64)
-            scales = received_scales + row * stride_floats + first_scale
-            scale = tl.load(scales + block, mask=is_block, other=0.0)
-            total += signs_in(received + row * stride_units, unit, n, scale, UNIT)
-        mean = tl.div_rn(total, tl.zeros_like(total) + tl.cast(n_workers, tl.float32))
-        new = marked_where(is_dead(old, at, n, True), mean + error_of(old, old_scale[:, None, None]))
-        store_elements(w, at, n, new, True)
-        send_signs(reply, unit, at, n, new, UNIT)
-        sums += block_sums(new, L1)
+    tensors = (received, received_scales + first_scale, w, reply)
+    numbers = (old_scale, n_workers, stride_units, stride_floats, is_block)
+    if SCALE_BLOCK % (UNITS * UNIT) == 0 and (p.to(tl.int64) + 1) * BLOCKS * SCALE_BLOCK <= n:
+        for k in range(SCALE_BLOCK // (UNITS * UNIT)):
+            _, unit, at = tile_at(p, k, SCALE_BLOCK, BLOCKS, UNITS, UNIT)
+            sums += block_sums(server_blocks_tile(*tensors, block, unit, at, n, *numbers, TOGETHER, UNIT, False), L1)
+    else:
+        for k in range(tl.cdiv(SCALE_BLOCK, UNITS * UNIT)):
+            _, unit, at = tile_at(p, k, SCALE_BLOCK, BLOCKS, UNITS, UNIT)
+            sums += block_sums(server_blocks_tile(*tensors, block, unit, at, n, *numbers, TOGETHER, UNIT, True), L1)
     scale = scale_from(sums, tl.load(live + block, mask=is_block, other=0), L1)
     tl.store(w_scale + block, scale, mask=is_block)
     tl.store(reply_scales + first_scale + block, scale, mask=is_block)
@@ -284,5 +326,6 @@ def launch_server_blocks(server: ServerState, exchange: Exchange, step: StepScal
         layout.row_bytes // 4,
         exchange.row_stride // 4,
         L1=l1,
+        TOGETHER=TOGETHER,
         **shape,
     )

@@ -11,6 +11,7 @@ from gpu_impl.kernels.step_scalars import StepScalars
 from gpu_impl.kernels.triton_.block_scales import launch_compress_blocks
 from gpu_impl.kernels.triton_.elements import (
     GRADIENT_FACTOR,
+    LAYOUT,
     ROWS,
     SPAN,
     TILES,
@@ -72,7 +73,7 @@ def compress_tile(
     return new, (dead & (g != 0)).to(tl.int32)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("dim", *LAYOUT))
 def compress(
     grad,
     preconditioner,

@@ -28,6 +28,15 @@ ROWS, TILES = 16, 8
 SPAN = ROWS * 32 * TILES
 """Elements of one program and of one partial sum: fixed, so that sums repeat bitwise on every device."""
 
+TOGETHER = 8
+"""Messages whose words are asked for together: the sum waits for one answer in place of eight."""
+
+LAYOUT = (
+    *("chunk8", "row_words", "stride_words", "n_workers", "n_scales", "stride_units", "row_floats", "stride_floats"),
+    *("n_partials", "n_counts", "n_rows"),
+)
+"""Integers that a kernel is not compiled anew for, where they are 1 or multiples of 16: nothing is faster for it."""
+
 LAUNCH: dict[str, Any] = {"num_warps": 4, "enable_fp_fusion": False}
 """Without fusion a product and a sum stay two roundings, as in NumPy."""
 
@@ -97,6 +106,14 @@ def store_elements(pointer, at, n, values, MASKED: tl.constexpr):
         tl.store(pointer + at, values, mask=at < n)
     else:
         tl.store(pointer + at, values)
+
+
+@triton.jit
+def zeros_in_place_of(values, at):
+    """Zeros for a sum over messages, in the threads that ``values`` are read by. Plain zeros would be spread as the
+    messages' words are, one element a thread, and every sum moved between threads at its end.
+    """
+    return tl.where(at < 0, values, 0.0)
 
 
 @triton.jit

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from gpu_impl.kernels.state import F32
 from gpu_impl.kernels.step_scalars import StepScalars
-from gpu_impl.kernels.triton_.elements import GRADIENT_FACTOR
+from gpu_impl.kernels.triton_.elements import GRADIENT_FACTOR, LAYOUT
 from gpu_impl.kernels.triton_.launch import launch
 
 BLOCK = 1024
 
 
-@triton.jit
+@triton.jit(do_not_specialize=LAYOUT)
 def finish_scale(
     partials,
     ignored_partials,

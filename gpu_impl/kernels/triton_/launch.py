@@ -15,8 +15,8 @@ WORDS = torch.int32
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
-    """Launch a kernel."""
-    kernel[grid](*arguments, **options, **LAUNCH)
+    """Launch a kernel; ``num_warps`` among the options says how many it has, where it is not the usual number."""
+    kernel[grid](*arguments, **(LAUNCH | options))
 
 
 def cdiv(n: int, block: int) -> int:

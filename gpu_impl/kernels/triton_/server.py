@@ -10,8 +10,10 @@ from gpu_impl.kernels.step_scalars import StepScalars
 from gpu_impl.kernels.triton_.block_scales import launch_server_blocks
 from gpu_impl.kernels.triton_.elements import (
     GRADIENT_FACTOR,
+    LAYOUT,
     ROWS,
     TILES,
+    TOGETHER,
     error_of,
     is_dead,
     load_elements,
@@ -24,12 +26,10 @@ from gpu_impl.kernels.triton_.elements import (
     store_elements,
     store_signs,
     tile_of,
+    zeros_in_place_of,
 )
 from gpu_impl.kernels.triton_.finish_scale import launch_finish_scale
 from gpu_impl.kernels.triton_.launch import WORDS, launch, partials_of
-
-TOGETHER = 8
-"""Messages whose words are asked for together: the sum waits for one answer in place of eight."""
 
 
 @triton.jit
@@ -57,7 +57,7 @@ def server_tile(
 ):
     """w <- (1/N) sum_i s_i q_i + (w - S sign(w)) on one tile: returns the new w."""
     old = load_elements(w, at, n, 0.0, MASKED)
-    total = tl.zeros_like(old)
+    total = zeros_in_place_of(old, at)
     together = n_workers // TOGETHER * TOGETHER
     for i in range(0, together, TOGETHER):
         for k in tl.static_range(TOGETHER):
@@ -71,7 +71,7 @@ def server_tile(
     return new
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("dim", *LAYOUT))
 def server(
     received,
     w,
