@@ -14,7 +14,7 @@ from typing import Annotated
 import torch
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from gpu_impl.benchmarks.form import CompressOption, Form, FrozenDtypeOption, ScaleBlockOption
 from gpu_impl.benchmarks.measure import Row, measure
@@ -99,7 +99,7 @@ def table_of(rows: Sequence[Row], form: Form) -> Table:
     """One D and one N on screen."""
     base = next(row for row in rows if row.kernel == "scale_in_place")
     title = f"D = {base.dim:,}, N = {base.n_workers}; {form}; in place {base.gigabytes_per_second:.1f} GB/s"
-    table = Table("kernel", "backend", "time", "floor B/element", "spent B/element", "ratio", title=title)
+    table = Table(Column("kernel", min_width=14), "backend", "time", "floor B/element", "spent B/element", "ratio", title=title)
     for row in rows:
         table.add_row(
             row.kernel,

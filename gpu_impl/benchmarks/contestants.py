@@ -23,18 +23,23 @@ from gpu_impl.benchmarks.peers import Buffers, DeepSpeedSequence, torch_adam
 from gpu_impl.benchmarks.rungs import rung
 from gpu_impl.kernels.backend import Backend
 from gpu_impl.kernels.flat_buffer import flat_buffer, gives_huge_pages
+from gpu_impl.kernels.layers import Layers
 from gpu_impl.kernels.layout import Layout, scales_of
 from gpu_impl.kernels.marks import live_counts
 from gpu_impl.kernels.state import Exchange, ServerState, WorkerState
 from gpu_impl.kernels.step_scalars import step_scalars
 
 KERNELS = ("compress", "server", "apply", "step", "adam", "gradient_norm")
+FAMILY_KERNELS = ("walk", "lamb_moments", "lamb_move", "lamb_form", "lamb_refresh")
+LAYERS = 16
+"""Layers of equal size that the kernels of LAMB are timed on."""
 
 MEMORY = {
     "our buffers": (25, 0),
     "P in bfloat16": (2, 0),
+    "rows of the family": (12, 0),
     "ordinary pages": (16, 0),
-    "torch": (0, 46),
+    "torch": (0, 60),
     "torch.optim foreach": (0, 5),
     "DeepSpeed sequence": (8, 22),
     "DeepSpeed package": (24, 12),
@@ -94,6 +99,13 @@ class Contestants:
                 continue
             for kernel, call in kernel_calls(backend, buffers, share).items():
                 self.calls[f"{kernel}/{name}"] = call
+
+    def enter_family(self, names: Sequence[str], buffers: Buffers) -> None:
+        """The kernels of 0/1 Adam and LAMB of these backends."""
+        for name in names:
+            if self.fits(name, f"walk/{name}"):
+                for kernel, call in family_calls(rung(name, buffers.params.device), buffers).items():
+                    self.calls[f"{kernel}/{name}"] = call
 
     def enter_peers(self, ours: Buffers, n_workers: int, stack: ExitStack) -> None:
         """Torch's Adam and DeepSpeed's 1-bit Adam."""
@@ -163,7 +175,12 @@ def contestants(
     found.enter_backends([name for name in backends if name != "torch"], ours, share)
     if peers:
         found.enter_peers(ours, n_workers, stack)
+    with_family = form == PUBLISHED and found.fits("rows of the family", "walk")
+    if with_family:
+        found.enter_family([name for name in backends if name not in ("torch", "triton-v1")], ours)
     found.enter_backends([name for name in backends if name == "torch"], ours, share)  # needs most memory
+    if with_family:
+        found.enter_family([name for name in backends if name == "torch"], ours)
     return found
 
 
@@ -229,6 +246,37 @@ def kernel_calls(backend: Backend, buffers: Buffers, share: Share) -> dict[str, 
         backend.gradient_norm(buffers.grad, norm)
 
     return dict(zip(KERNELS, (compress, server, apply, step, adam, gradient_norm), strict=True))
+
+
+def family_calls(backend: Backend, buffers: Buffers) -> dict[str, Callable[[], object]]:
+    """The kernels that 0/1 Adam and LAMB have beside those of 1-bit Adam, as functions without arguments."""
+    x, m, v, grad = buffers.params, buffers.momentum, buffers.variance, buffers.grad
+    dim, device = x.shape[0], x.device
+    first, second, third = (flat_buffer(dim, device=device).uniform_() for _ in range(3))
+    scalars, floor = step_scalars(1e-3, device=device), torch.zeros(1, device=device)
+    ignored = torch.zeros(1, dtype=torch.int64, device=device)
+    layers = Layers.of([dim // LAYERS] * (LAYERS - 1) + [dim - dim // LAYERS * (LAYERS - 1)], device)
+    ones = torch.ones(LAYERS, device=device)
+    squares = torch.zeros(LAYERS, 2, dtype=torch.float64, device=device)
+    largest = torch.zeros(LAYERS, dtype=torch.float64, device=device)
+    adam = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+
+    def walk() -> None:
+        backend.walk(x, first, second, m, third, v, grad, scalars, ignored, floor, beta1=0.9, eps=1e-8)
+
+    def lamb_moments() -> None:
+        backend.lamb_moments(x, m, v, grad, scalars, layers, squares, **adam)
+
+    def lamb_move() -> None:
+        backend.lamb_move(x, m, v, scalars, layers, ones, eps=1e-8)
+
+    def lamb_form() -> None:
+        backend.lamb_form(first, m, second, grad, layers, ones, ignored, factor=1.0, beta1=0.9)
+
+    def lamb_refresh() -> None:
+        backend.lamb_refresh(first, m, third, second, v, layers, ones, largest, **adam)
+
+    return dict(zip(FAMILY_KERNELS, (walk, lamb_moments, lamb_move, lamb_form, lamb_refresh), strict=True))
 
 
 def flat_message(layout: Layout, device: torch.device) -> Tensor:

@@ -52,7 +52,7 @@ DEVICE_TESTS = (
     "test_gpu_check",
     "test_triton_compiles",
 )
-SECONDS = 240
+SECONDS = 300
 """Most that a check may take, for each process that it starts."""
 JOBS = min(12, os.cpu_count() or 1)
 """Processes that share the device, where a check can use several: most of its time goes into compiling."""
@@ -60,7 +60,7 @@ VERIFIED = {
     "verification/adapters/kernels.py:TritonKernels": JOBS,
     "verification/adapters/optimizer.py:CudaOptimizer": 1,  # which starts up to ten processes of its own
 }
-VERIFY_MINUTES = 3
+VERIFY_MINUTES = 4
 
 BANDWIDTH_SHARE = 0.85
 """Of the measured bandwidth of in-place traffic, for each kernel on its counted bytes."""

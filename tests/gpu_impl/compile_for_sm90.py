@@ -54,7 +54,7 @@ TYPES = {
 }
 BYTES = dict.fromkeys(("shared", "message", "received", "reply"), "*u8")
 TILED = {"ROWS": ROWS, "TILES": TILES}
-SUM = {"TOGETHER": TOGETHER}
+SUM = {"TOGETHER": TOGETHER, "EXACT": False}
 BLOCKS = {"BLOCK": 1024}
 FULL = {"FIRST": False, "KEEP": False, "L1": False}
 PLAIN = {"preconditioner": None}
@@ -85,6 +85,7 @@ CASES = [
     (server_blocks, units(64), {**blocks(64), **SUM, "L1": False}),
     (server_blocks, units(40), {**blocks(40), **SUM, "L1": True}),
     (server, {}, {**TILED, **SUM, "L1": False}),
+    (server, {}, {**TILED, **SUM, "EXACT": True, "L1": False}),
     (apply, {}, APPLY),
     (apply, {}, {**TILED, "COPY": True, "SCALE_BLOCK": 0, "live_bytes": None}),
     (apply, {"parameters": "*bf16"}, APPLY),

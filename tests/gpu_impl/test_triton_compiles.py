@@ -27,7 +27,7 @@ def test_ptx(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     records = json.loads(done.stdout)
-    assert len(records) == 38
+    assert len(records) == 39
     for record in records:
         assert record["misread"] == 0, f"{record}: an argument has the name of a variable of Triton's launcher"
         assert record["fused"] == 0, f"{record}: a product and a sum were fused, so the result is not NumPy's"

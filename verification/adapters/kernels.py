@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -67,3 +67,4 @@ class TritonKernels(Kernels):
     backend = "triton"
     device = "cuda" if torch.cuda.is_available() else "cpu"
     workers = tuple(range(1, 9))
+    takes: ClassVar[dict[str, Any]] = {"scale_block": (None, 8, 40, 128, 1024, 2056)}  # each is compiled for itself

@@ -18,18 +18,19 @@ from gpu_impl.kernels.step_scalars import StepScalars
 from gpu_impl.kernels.triton_.elements import (
     GRADIENT_FACTOR,
     LAYOUT,
-    MARK,
     TOGETHER,
     chunk_start,
     error_of,
     is_dead,
+    is_one,
     load_elements,
     marked_where,
+    mean_of,
     norm_terms,
     store_elements,
     zeros_in_place_of,
 )
-from gpu_impl.kernels.triton_.launch import WORDS, cdiv, launch
+from gpu_impl.kernels.triton_.launch import WORDS, cdiv, is_power_of_two, launch
 
 TILE = 1024
 """Elements that a program has at a time."""
@@ -50,13 +51,13 @@ def tile_at(p, k, SCALE_BLOCK: tl.constexpr, BLOCKS: tl.constexpr, UNITS: tl.con
 
 @triton.jit
 def signs_in(rows, unit, n, scale, UNIT: tl.constexpr, MASKED: tl.constexpr):
-    """+scale or -scale by the bits of a row, (BLOCKS, UNITS, UNIT); ``scale`` (BLOCKS,). As ``spread`` has it."""
+    """+scale or -scale by the bits of a row, (BLOCKS, UNITS, UNIT); ``scale`` (BLOCKS,)."""
     if MASKED:  # noqa: SIM108 - of an if, Triton compiles one branch only
         bits = tl.load(rows + unit, mask=unit * UNIT < n, other=0)
     else:
         bits = tl.load(rows + unit)
-    minus = ~(bits.to(tl.int32)[:, :, None] << (31 - tl.arange(0, UNIT))[None, None, :]) & MARK
-    return (scale.to(tl.int32, bitcast=True)[:, None, None] ^ minus).to(tl.float32, bitcast=True)
+    scale = scale[:, None, None]
+    return tl.where(is_one(bits.to(tl.int32)[:, :, None], tl.arange(0, UNIT)[None, None, :]), scale, -scale)
 
 
 @triton.jit
@@ -177,6 +178,7 @@ def server_blocks_tile(
     stride_floats,
     is_block,
     TOGETHER: tl.constexpr,
+    EXACT: tl.constexpr,
     UNIT: tl.constexpr,
     MASKED: tl.constexpr,
 ):
@@ -193,7 +195,7 @@ def server_blocks_tile(
         row = tl.cast(i, tl.int64)
         scale = tl.load(received_scales + row * stride_floats + block, mask=is_block, other=0.0)
         total += signs_in(received + row * stride_units, unit, n, scale, UNIT, MASKED)
-    mean = tl.div_rn(total, tl.zeros_like(total) + tl.cast(n_workers, tl.float32))
+    mean = mean_of(total, n_workers, EXACT)
     new = marked_where(is_dead(old, at, n, MASKED), mean + error_of(old, old_scale[:, None, None]))
     store_elements(w, at, n, new, MASKED)
     send_signs(reply, unit, at, n, new, UNIT)
@@ -218,6 +220,7 @@ def server_blocks(
     stride_floats,
     L1: tl.constexpr,
     TOGETHER: tl.constexpr,
+    EXACT: tl.constexpr,
     SCALE_BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
     UNITS: tl.constexpr,
@@ -239,11 +242,13 @@ def server_blocks(
     if SCALE_BLOCK % (UNITS * UNIT) == 0 and (p.to(tl.int64) + 1) * BLOCKS * SCALE_BLOCK <= n:
         for k in range(SCALE_BLOCK // (UNITS * UNIT)):
             _, unit, at = tile_at(p, k, SCALE_BLOCK, BLOCKS, UNITS, UNIT)
-            sums += block_sums(server_blocks_tile(*tensors, block, unit, at, n, *numbers, TOGETHER, UNIT, False), L1)
+            new = server_blocks_tile(*tensors, block, unit, at, n, *numbers, TOGETHER, EXACT, UNIT, False)
+            sums += block_sums(new, L1)
     else:
         for k in range(tl.cdiv(SCALE_BLOCK, UNITS * UNIT)):
             _, unit, at = tile_at(p, k, SCALE_BLOCK, BLOCKS, UNITS, UNIT)
-            sums += block_sums(server_blocks_tile(*tensors, block, unit, at, n, *numbers, TOGETHER, UNIT, True), L1)
+            new = server_blocks_tile(*tensors, block, unit, at, n, *numbers, TOGETHER, EXACT, UNIT, True)
+            sums += block_sums(new, L1)
     scale = scale_from(sums, tl.load(live + block, mask=is_block, other=0), L1)
     tl.store(w_scale + block, scale, mask=is_block)
     tl.store(reply_scales + first_scale + block, scale, mask=is_block)
@@ -327,5 +332,6 @@ def launch_server_blocks(server: ServerState, exchange: Exchange, step: StepScal
         exchange.row_stride // 4,
         L1=l1,
         TOGETHER=TOGETHER,
+        EXACT=is_power_of_two(exchange.received.shape[0]),
         **shape,
     )

@@ -11,7 +11,7 @@ from gpu_impl.kernels.step_scalars import StepScalars
 from gpu_impl.kernels.triton_.elements import GRADIENT_FACTOR, LAYOUT
 from gpu_impl.kernels.triton_.launch import launch
 
-BLOCK = 1024
+BLOCK, WARPS = 4096, 8
 
 
 @triton.jit(do_not_specialize=LAYOUT)
@@ -88,4 +88,5 @@ def launch_finish_scale(
         L1=l1,
         COUNT_IGNORED=counts is not None,
         BLOCK=BLOCK,
+        num_warps=WARPS,
     )

@@ -24,6 +24,11 @@ def cdiv(n: int, block: int) -> int:
     return -(-n // block)
 
 
+def is_power_of_two(n: int) -> bool:
+    """Whether 1/n is a number in binary, so that a product with it is the quotient."""
+    return n & (n - 1) == 0
+
+
 def partials_of(length: int, n_chunks: int, span: int, device: torch.device) -> tuple[tuple[int, int], Tensor, Tensor]:
     """The grid over ``n_chunks`` chunks, and one partial sum and one count for each of its programs."""
     grid = (cdiv(length, span), n_chunks)

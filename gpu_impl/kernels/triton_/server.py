@@ -19,6 +19,7 @@ from gpu_impl.kernels.triton_.elements import (
     load_elements,
     load_words,
     marked_where,
+    mean_of,
     norm_terms,
     span_length,
     span_of,
@@ -29,7 +30,10 @@ from gpu_impl.kernels.triton_.elements import (
     zeros_in_place_of,
 )
 from gpu_impl.kernels.triton_.finish_scale import launch_finish_scale
-from gpu_impl.kernels.triton_.launch import WORDS, launch, partials_of
+from gpu_impl.kernels.triton_.launch import WORDS, is_power_of_two, launch, partials_of
+
+WARPS = 2
+"""Of a program: eight elements a thread, for which it reads each message once."""
 
 
 @triton.jit
@@ -53,6 +57,7 @@ def server_tile(
     last_word,
     stride_words,
     TOGETHER: tl.constexpr,
+    EXACT: tl.constexpr,
     MASKED: tl.constexpr,
 ):
     """w <- (1/N) sum_i s_i q_i + (w - S sign(w)) on one tile: returns the new w."""
@@ -64,7 +69,7 @@ def server_tile(
             total += message_of(received, word, n, i + k, last_word, stride_words, MASKED)
     for i in range(together, n_workers):
         total += message_of(received, word, n, i, last_word, stride_words, MASKED)
-    mean = tl.div_rn(total, tl.zeros_like(total) + tl.cast(n_workers, tl.float32))
+    mean = mean_of(total, n_workers, EXACT)
     new = marked_where(is_dead(old, at, n, MASKED), mean + error_of(old, old_scale))
     store_elements(w, at, n, new, MASKED)
     store_signs(reply, word, at, n, new, MASKED)
@@ -85,6 +90,7 @@ def server(
     stride_words,
     L1: tl.constexpr,
     TOGETHER: tl.constexpr,
+    EXACT: tl.constexpr,
     ROWS: tl.constexpr,
     TILES: tl.constexpr,
 ):
@@ -107,12 +113,12 @@ def server(
     if n == SPAN:
         for k in range(TILES):
             word, at = tile_of(k, ROWS)
-            new = server_tile(*tensors, word, at, n, *numbers, TOGETHER, False)
+            new = server_tile(*tensors, word, at, n, *numbers, TOGETHER, EXACT, False)
             sums += tl.sum(norm_terms(new, L1), axis=1)
     else:
         for k in range(tl.cdiv(n, ROWS * 32)):
             word, at = tile_of(k, ROWS)
-            new = server_tile(*tensors, word, at, n, *numbers, TOGETHER, True)
+            new = server_tile(*tensors, word, at, n, *numbers, TOGETHER, EXACT, True)
             sums += tl.sum(norm_terms(new, L1), axis=1)
     tl.store(partials + p, tl.sum(sums, axis=0))
 
@@ -125,7 +131,7 @@ def launch_server(server: ServerState, exchange: Exchange, step: StepScalars, l1
     if exchange.layout.scale_block is not None:
         launch_server_blocks(server, exchange, step, l1)
         return
-    w, layout, reply = server.w, exchange.layout, exchange.reply
+    w, layout, reply, n_workers = server.w, exchange.layout, exchange.reply, exchange.received.shape[0]
     grid, partials, _ = partials_of(w.shape[0], 1, ROWS * 32 * TILES, w.device)
     launch(
         server_kernel,
@@ -137,13 +143,15 @@ def launch_server(server: ServerState, exchange: Exchange, step: StepScalars, l1
         partials,
         step.values,
         w.shape[0],
-        exchange.received.shape[0],
+        n_workers,
         layout.row_bytes // 4,
         exchange.row_stride // 4,
         L1=l1,
         TOGETHER=TOGETHER,
+        EXACT=is_power_of_two(n_workers),
         ROWS=ROWS,
         TILES=TILES,
+        num_warps=WARPS,
     )
     live = exchange.live[server.chunk : server.chunk + 1]
     launch_finish_scale(partials, None, live, server.w_scale, reply.view(1, -1), layout.row_bytes, None, step, l1)
