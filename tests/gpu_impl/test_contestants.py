@@ -76,7 +76,7 @@ def test_who_is_left_out(stack):
 
 
 @pytest.mark.parametrize(
-    ("gigabytes", "expected"), [(21, set()), (40, {"cpu"}), (74, {"cpu", "peers"}), (95, {"cpu", "peers", "torch"})]
+    ("gigabytes", "expected"), [(21, set()), (40, {"cpu"}), (74, {"cpu", "peers"}), (122, {"cpu", "peers", "torch"})]
 )
 def test_memory_decides(stack, monkeypatch, gigabytes, expected):
     """With 10^9 parameters, none of which is made: our buffers are 25 GB, the peers' 16, torch's temporaries 46."""
