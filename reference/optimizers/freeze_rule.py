@@ -40,11 +40,16 @@ def norms_of(variance_D: Array, arrays: Mapping[str, int]) -> tuple[float, ...]:
 
 def holds(rule: str, state: State, beta2: float) -> bool:
     """Whether ``rule`` ends the warm-up after step ``state.step``; never before step Delta + 1, nor with v = 0."""
-    if len(state.variance_norms) <= window_length(beta2) or not sum(state.variance_norms[0]):
+    if is_too_early(state, beta2):
         return False
     if rule == "paper":
         return sum(state.variance_norms[-1]) >= PUBLISHED_RATIO * sum(state.variance_norms[0])
     return all(abs(change) <= TOLERANCE for change in changes(state, beta2))
+
+
+def is_too_early(state: State, beta2: float) -> bool:
+    """Whether there is nothing to compare with, Delta steps ago."""
+    return len(state.variance_norms) <= window_length(beta2) or not sum(state.variance_norms[0])
 
 
 def changes(state: State, beta2: float) -> list[float]:
@@ -55,20 +60,44 @@ def changes(state: State, beta2: float) -> list[float]:
     return [after * correction / before - 1 if before else (np.inf if after else 0.0) for before, after in pairs]
 
 
-def diagnosis(state: State, beta2: float, arrays: Mapping[str, int]) -> str:
-    """One sentence: whether the variance is frozen, and if not, which array still moves, and how much."""
+def diagnosis(
+    state: State, freeze_step: int | str, beta2: float, arrays: Mapping[str, int], lr_warmup_steps: int
+) -> str:
+    """One sentence: whether the variance is frozen, and if not, when it will be, or what a rule waits for.
+
+    ``gpu_impl`` says the same in the same words, of parameters in place of arrays.
+    """
+    step = f"step {state.step:,}"
     if state.frozen_at is not None:
         return f"frozen at step {state.frozen_at:,}"
+    if not isinstance(freeze_step, str):
+        if freeze_step <= state.step:
+            told = f"freeze_step={freeze_step:,} is over, so the next step ends the warm-up"
+            return f"{step}: what was loaded is not frozen; {told}"
+        return f"{step}: the warm-up ends after step {freeze_step:,}"
+    return f"{step}: {_what_it_waits_for(state, freeze_step, beta2, arrays, lr_warmup_steps)}"
+
+
+def _what_it_waits_for(state: State, rule: str, beta2: float, arrays: Mapping[str, int], lr_warmup_steps: int) -> str:
+    """Why the rule has not ended the warm-up."""
     window = window_length(beta2)
-    if len(state.variance_norms) <= window:
-        return f"step {state.step:,}: too early to tell, norms are compared over {window:,} steps"
+    if is_too_early(state, beta2):
+        return f"too early to tell, norms are compared over {window:,} steps"
+    if holds(rule, state, beta2):
+        if state.step < lr_warmup_steps:
+            return f"v has settled; lr_warmup_steps={lr_warmup_steps:,} is not over"
+        return f"v has settled; lr_warmup_steps={lr_warmup_steps:,} is over, so the next step may end the warm-up"
+    advice = "a smaller beta2 has a shorter window, an integer as freeze_step needs no rule"
+    if rule == "paper":
+        share = sum(state.variance_norms[-1]) / sum(state.variance_norms[0])
+        return (
+            f"v still falls: its norm is {share:.2f} of what it was {window:,} steps ago, and {PUBLISHED_RATIO} would "
+            f"end the warm-up; {advice}"
+        )
     moved = dict(zip(arrays or {"v": 0}, changes(state, beta2), strict=True))
     restless = {name: change for name, change in moved.items() if abs(change) > TOLERANCE}
-    if not restless:
-        return f"step {state.step:,}: v has settled"
     worst = max(restless, key=lambda name: abs(restless[name]))
     return (
-        f"step {state.step:,}: v has not settled: over the last {window:,} steps {len(restless)} of {len(moved)} "
-        f"arrays moved by more than {TOLERANCE:.0%}, {worst} most, by {restless[worst]:+.0%}; a smaller beta2 has a "
-        "shorter window, an integer as freeze_step needs no rule"
+        f"v has not settled: over the last {window:,} steps {len(restless)} of {len(moved)} arrays moved by more than "
+        f"{TOLERANCE:.0%}, {worst} most, by {restless[worst]:+.0%}; {advice}"
     )

@@ -154,8 +154,8 @@ class OneBitAdam(CompressedOptimizer, Adam):
         )
 
     def freeze_diagnosis(self, state: State) -> str:
-        """Whether v is frozen, and if a rule has not frozen it yet, which array still moves, in one sentence."""
-        return freeze_rule.diagnosis(state, self.beta2, self.watched)
+        """Whether v is frozen, and if not, when it will be, or what a rule waits for, in one sentence."""
+        return freeze_rule.diagnosis(state, self.freeze_step, self.beta2, self.watched, self.lr_warmup_steps)
 
     @property
     def watched(self) -> Mapping[str, int]:
