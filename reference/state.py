@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -15,7 +16,9 @@ from reference import arguments
 from reference.arithmetic import Array, finite, is_exact
 from reference.error_feedback import Mask
 
-CHECKPOINT_FORMAT = "onebit-reference-state-3"
+CHECKPOINT_FORMAT = "onebit-reference-state-4"
+EARLIER_FORMAT = "onebit-reference-state-3"
+"""Without ``form``: of what the arrays mean nothing can be checked."""
 END, END_BYTES = b"PK\x05\x06", 22
 """How the last record of a ZIP file without a comment begins, and its length."""
 SLOT = "slot:"
@@ -43,6 +46,8 @@ class State:
             when to freeze [C10].
         slots: what one algorithm alone remembers, name -> array. A name carries its axes: ``momentum_ND`` is (N, D),
             one row a worker, and such a slot is resized with the workers.
+        form: what the arrays depend on, as the optimizer that made them says it (``reference.optimizers.form``), name
+            -> value. One that would take them for something else refuses the state; without an entry nothing is asked.
     """
 
     params: Array
@@ -58,6 +63,7 @@ class State:
     rounds: int = 0
     variance_norms: tuple[tuple[float, ...], ...] = ()
     slots: Mapping[str, Array] = field(default_factory=dict)
+    form: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -113,12 +119,13 @@ def save(state: State) -> bytes:
     """
     if is_exact(state.params):
         raise TypeError("a state of Fractions cannot be saved: convert it to float64 first")
-    scalars = {f.name: getattr(state, f.name) for f in fields(State) if f.name not in (*ARRAYS, "slots")}
+    scalars = {f.name: getattr(state, f.name) for f in fields(State) if f.name not in (*ARRAYS, "slots", "form")}
     scalars["frozen_at"] = -1 if state.frozen_at is None else state.frozen_at
     buffer = io.BytesIO()
     arrays: dict[str, Any] = {name: getattr(state, name) for name in ARRAYS}
     arrays |= {SLOT + name: array for name, array in state.slots.items()}
-    np.savez(buffer, format=np.array(CHECKPOINT_FORMAT), slots=np.array(sorted(state.slots)), **arrays, **scalars)
+    scalars |= {"format": CHECKPOINT_FORMAT, "form": json.dumps(dict(state.form))}
+    np.savez(buffer, slots=np.array(sorted(state.slots)), **arrays, **scalars)
     return buffer.getvalue()
 
 
@@ -140,16 +147,35 @@ def load(data: bytes) -> State:
     except (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
         raise ValueError(f"this is not a readable checkpoint (damaged or truncated): {error}") from None
     slots = {name.removeprefix(SLOT): values.pop(name) for name in list(values) if name.startswith(SLOT)}
-    if str(values.pop("format", "")) != CHECKPOINT_FORMAT or set(values) != {f.name for f in fields(State)}:
+    found = str(values.pop("format", ""))
+    if found == EARLIER_FORMAT:
+        values.setdefault("form", np.array("{}"))
+    if found not in (CHECKPOINT_FORMAT, EARLIER_FORMAT) or set(values) != {f.name for f in fields(State)}:
         raise ValueError(f"this is not a checkpoint of this package: format {CHECKPOINT_FORMAT!r} expected")
     if sorted(slots) != (named := values.pop("slots").tolist()):
         raise ValueError(f"this checkpoint is damaged: it must hold {', '.join(named)}")
+    form = _form_in(str(values.pop("form")))
     numbers = {name: int(value) for name, value in values.items() if value.ndim == 0}
     frozen_at = numbers.pop("frozen_at")
     norms = tuple(tuple(map(float, row)) for row in values.pop("variance_norms"))
     arrays = {name: values[name] for name in ARRAYS}
     frozen_at = None if frozen_at < 0 else frozen_at
-    return replace(State(**arrays), **numbers, frozen_at=frozen_at, variance_norms=norms, slots=slots)
+    return replace(State(**arrays), **numbers, frozen_at=frozen_at, variance_norms=norms, slots=slots, form=form)
+
+
+def _form_in(text: str) -> dict[str, Any]:
+    """The form that :func:`save` wrote: lists were tuples."""
+
+    def as_tuples(value: Any) -> Any:
+        return tuple(map(as_tuples, value)) if isinstance(value, list) else value
+
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"this checkpoint is damaged: its form is {text[:80]!r}")
+    return {name: as_tuples(value) for name, value in found.items()}
 
 
 def resize(state: State, n_workers: int) -> State:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from reference import arguments
 from reference.allreduce import dense_allreduce_bytes
 from reference.arithmetic import Array, as_scalar, is_finite, sum_of_squares, zeros
 from reference.compressors.base import Compressor
+from reference.optimizers.form import check_form
 from reference.state import State
 
 Schedule = Callable[[int], float]
@@ -47,7 +48,13 @@ class Optimizer(ABC):
         weight_decay: lambda >= 0, decoupled: x <- x - gamma (update + lambda x).
         max_grad_norm: clip all workers by one factor, from the root mean square of their norms [C9]; None: no clipping.
         seed: for compressors that draw; step t uses the generator keyed by (seed, t), so that resume is exact.
+        momentum_is, errors_are: what ``State.momentum`` and the errors are, in words; another optimizer's are refused.
+        freezes: whether the algorithm knows of a state whose variance is frozen.
     """
+
+    momentum_is: ClassVar[str] = "a momentum of gradients"
+    errors_are: ClassVar[str] = "no errors"
+    freezes: ClassVar[bool] = False
 
     lr: float | Schedule
     weight_decay: float = 0.0
@@ -80,13 +87,14 @@ class Optimizer(ABC):
         arguments.integer("n_workers", n_workers)
 
         dim, dtype = params_D.size, params_D.dtype
-        return State(
+        state = State(
             params=params_D.copy(),
             momentum=zeros(dim, dtype),
             variance=zeros(dim, dtype),
             worker_errors=zeros((n_workers, dim), dtype),
             server_error=zeros(dim, dtype),
         )
+        return replace(state, form=self.form(state))
 
     def step(self, state: State, grads_ND: Array) -> State:
         """One step: check, skip if a gradient is not finite [C8], clip [C9], update.
@@ -100,17 +108,30 @@ class Optimizer(ABC):
 
         Raises:
             TypeError, ValueError: ``grads_ND`` has the wrong shape or dtype, or ``state`` has other slots than those of
-                this optimizer. Those without slots take each other's: Adam's m and v are a start for 1-bit Adam.
+                this optimizer, or arrays that mean something else [C11]. Those without slots take each other's where
+                they mean the same: Adam's m and v are a start for 1-bit Adam.
         """
         dtype = state.params.dtype
         arguments.array("grads_ND", grads_ND, (self.n_gradients(state), state.params.size), dtype)
-        self._check_slots(state)
+        self._check_state(state)
         if not is_finite(grads_ND):
             return replace(state, skipped_steps=state.skipped_steps + 1)
         if self.max_grad_norm is not None:
             grads_ND = clip(grads_ND, self.max_grad_norm)
         after = self.in_arithmetic_of(dtype).update(state, grads_ND)
-        return replace(after, step=state.step + 1)
+        is_newer = after.variance_norms is not state.variance_norms  # a history with a gap is of no use [C10]
+        after = replace(after, step=state.step + 1, variance_norms=after.variance_norms if is_newer else ())
+        mine = self.form(after)
+        return after if mine == after.form else replace(after, form=mine)
+
+    def form(self, state: State) -> dict[str, Any]:
+        """What the arrays of ``state``, one of this optimizer, depend on: the entries of ``State.form``."""
+        del state
+        return {"momentum": self.momentum_is, "errors": self.errors_are}
+
+    def _check_state(self, state: State) -> None:
+        self._check_slots(state)
+        check_form(state, self.form(state), type(self).__name__, freezes=self.freezes)
 
     def _check_slots(self, state: State) -> None:
         if type(self).init is Optimizer.init and not state.slots:

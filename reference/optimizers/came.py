@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from reference import arguments
 from reference.arithmetic import Array, sqrt, sum_of_squares, zeros
@@ -50,6 +50,8 @@ class CAME(Optimizer):
         shapes: shapes of the parameter arrays in their order; None: all parameters are one vector.
     """
 
+    momentum_is: ClassVar[str] = "a momentum of updates"
+
     beta1: float = 0.9
     beta2: float = 0.999
     beta3: float = 0.9999
@@ -74,6 +76,10 @@ class CAME(Optimizer):
                 for name in (f"column{number}_C", f"confidence_column{number}_C"):
                     slots[name] = zeros(shape[-1], params_D.dtype)
         return super().init(params_D, n_workers).with_slots(**slots)
+
+    def form(self, state: State) -> dict[str, Any]:
+        """Slots are named by the place of their matrix, and say nothing of the vectors between."""
+        return {"shapes": tuple(shapes_of(self.shapes, state.params.size)), **super().form(state)}
 
     def update(self, state: State, grads_ND: Array) -> State:
         grad_D, dim = mean_over_workers(grads_ND), state.params.size

@@ -20,6 +20,7 @@ Where this departs from the paper:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,6 +42,8 @@ class DCT(GatheringOptimizer):
         density: k = ceil(density D) coordinates are at or above the threshold when it is refreshed.
         refresh_every: L >= 1, steps from one refresh to the next, once L steps have passed; published: 1,000.
     """
+
+    errors_are: ClassVar[str] = "errors of gradients"
 
     refresh_every: int = 1000
 

@@ -9,6 +9,7 @@ Tang et al. 2019 (arXiv 1905.05957) is beta1 = 0. It is the compression stage of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from reference.arithmetic import Array
 from reference.optimizers.compressed import CompressedOptimizer
@@ -22,6 +23,8 @@ class DoubleSqueeze(CompressedOptimizer):
     Attributes:
         beta1: decay of the momentum, in [0, 1); 0 is the published DoubleSqueeze.
     """
+
+    errors_are: ClassVar[str] = "errors of momenta"
 
     beta1: float = 0.0
 

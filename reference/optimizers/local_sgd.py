@@ -11,6 +11,7 @@ the workers, obeys the step of SGD on the mean gradient. Stich 2019 (arXiv 1805.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from reference import arguments
 from reference.arithmetic import Array, zeros
@@ -27,6 +28,8 @@ class LocalSGD(Optimizer):
     Attributes:
         sync_every: H >= 1, steps from one average to the next; 1 is SGD.
     """
+
+    errors_are: ClassVar[str] = "steps since the last meeting"
 
     sync_every: int = 4
 

@@ -9,6 +9,7 @@ sees (g + delta_{t-1} - delta_t)^2, whose square (delta_{t-1} - delta_t)^2 never
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from reference.arithmetic import Array
 from reference.optimizers.adam import Adam
@@ -19,6 +20,8 @@ from reference.state import State
 @dataclass(frozen=True, kw_only=True)
 class NaiveAdam(CompressedOptimizer, Adam):
     """Adam on gradients that went through the compressed all-reduce (section 3.2 of Tang et al. 2021, 2102.02888)."""
+
+    errors_are: ClassVar[str] = "errors of gradients"
 
     def update(self, state: State, grads_ND: Array) -> State:
         reduced = self.exchange(state, grads_ND.copy())

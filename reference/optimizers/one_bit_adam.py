@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +62,8 @@ class OneBitAdam(CompressedOptimizer, Adam):
             one of the M = N/n workers above: a state has M rows of errors, and counts bytes between nodes [C15].
     """
 
+    freezes: ClassVar[bool] = True
+
     freeze_step: int | str
     variance_floor: float = DEFAULT_VARIANCE_FLOOR
     bias_correction: bool = False
@@ -94,6 +97,25 @@ class OneBitAdam(CompressedOptimizer, Adam):
 
     def n_gradients(self, state: State) -> int:
         return state.n_workers * self.node_size
+
+    def form(self, state: State) -> dict[str, Any]:
+        """After the freeze the units are those of what is compressed [C12], and P stays as it is [L4, C5, C14]."""
+        form = super().form(state)
+        if isinstance(self.freeze_step, str) and state.variance_norms:
+            form["arrays"] = tuple(map(int, self.watched.values())) or (state.params.size,)
+        if state.frozen_at is None:
+            return form
+        made_with = {
+            "compress": self.compress,
+            "frozen_dtype": self.frozen_dtype,
+            "bias_correction": bool(self.bias_correction),
+            "eps": float(self.eps),
+        }
+        if self.bias_correction:
+            made_with["beta2"] = float(self.beta2)
+        if self.compress == "update":
+            return {**made_with, "momentum": "a momentum of updates", "errors": "errors of updates"}
+        return {**made_with, **form, "errors": "errors of momenta"}
 
     def update(self, state: State, grads_ND: Array) -> State:
         grads_MD = mean_in_nodes(grads_ND, self.node_size)
@@ -154,7 +176,12 @@ class OneBitAdam(CompressedOptimizer, Adam):
         )
 
     def freeze_diagnosis(self, state: State) -> str:
-        """Whether v is frozen, and if not, when it will be, or what a rule waits for, in one sentence."""
+        """Whether v is frozen, and if not, when it will be, or what a rule waits for, in one sentence.
+
+        Raises:
+            ValueError: ``state`` is one that :meth:`step` refuses.
+        """
+        self._check_state(state)
         return freeze_rule.diagnosis(state, self.freeze_step, self.beta2, self.watched, self.lr_warmup_steps)
 
     @property

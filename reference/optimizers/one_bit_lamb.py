@@ -26,6 +26,7 @@ c-bar starts at 0: after a warm-up of T_w steps it carries the factor 1 - 0.9^T_
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,13 @@ class OneBitLamb(OneBitAdam, Lamb):
             layer_scale_L=nothing_L + 1,
             fresh_variance_D=zeros(params_D.size, params_D.dtype),
         )
+
+    def form(self, state: State) -> dict[str, Any]:
+        """A slot has a number for each layer, and errors are in units of s m."""
+        layers = layer_slices(self.shapes, state.params.size)
+        sizes = tuple(layer.stop - layer.start for layer in layers)
+        errors = {"errors": "errors of scaled momenta"} if state.frozen_at is not None else {}
+        return {**super().form(state), "shapes": sizes, **errors}
 
     def trusted_step(self, state: State, direction_D: Array, trust_L: Array) -> State:
         if state.frozen_at is None:

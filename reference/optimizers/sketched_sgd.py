@@ -18,6 +18,7 @@ Where this departs from the paper: the momentum is an exponential mean, as every
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,8 @@ class SketchedSGD(Optimizer):
         candidates: P >= 1; P k coordinates are sent exactly.
         rows, columns: of the sketch; rows is odd.
     """
+
+    errors_are: ClassVar[str] = "errors of momenta"
 
     beta1: float = 0.0
     density: float = 0.05

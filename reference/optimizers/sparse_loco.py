@@ -15,6 +15,7 @@ Without compression e_i stays 0, and for alpha = 1 it is local Adam whose moment
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from reference import arguments
 from reference.allgather import allgather
@@ -38,6 +39,8 @@ class SparseLoCo(LocalAdam):
         compressor: another compressor in place of that one.
         average_moments: off as published.
     """
+
+    errors_are: ClassVar[str] = "errors of walks"
 
     sync_every: int = 50
     average_moments: bool = False

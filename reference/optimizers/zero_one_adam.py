@@ -27,6 +27,7 @@ Where this departs from the paper:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +57,9 @@ class ZeroOneAdam(CompressedOptimizer):
         variance_floor: kappa of C7, relative to the mean of live v.
     """
 
+    errors_are: ClassVar[str] = "errors of accumulated steps"
+    freezes: ClassVar[bool] = True
+
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 1e-8
@@ -76,6 +80,12 @@ class ZeroOneAdam(CompressedOptimizer):
         state = super().init(params_D, n_workers)
         nothing_ND = state.worker_errors
         return state.with_slots(momentum_ND=nothing_ND, accumulated_ND=nothing_ND, walked_ND=nothing_ND)
+
+    def form(self, state: State) -> dict[str, Any]:
+        """``accumulated_ND`` was made with Gamma, which the next meeting computes anew."""
+        t = state.step
+        rate = self.rate_since_meeting(t, state.params.dtype) if t and not self.meets(t) else 0
+        return {"rate": float(rate), **super().form(state)}
 
     def local_params(self, state: State) -> Array:
         return state.params - state.slots["walked_ND"]
@@ -118,8 +128,7 @@ class ZeroOneAdam(CompressedOptimizer):
     def meet(self, state: State, momentum_ND: Array, accumulated_ND: Array, P_D: Array) -> State:
         """Average what the workers accumulated, which is given away; parameters and momenta follow from it."""
         t, dtype = state.step + 1, state.params.dtype
-        last = next(s for s in range(t - 1, -1, -1) if s == 0 or self.meets(s))
-        total = sum(self.learning_rate(s, dtype) for s in range(last + 1, t + 1))
+        total = self.rate_since_meeting(t, dtype)
         reduced = self.exchange(state, accumulated_ND)
         params_D = state.params - (P_D * reduced.output_D + total * (self.weight_decay * state.params))
         if state.live is not None:
@@ -132,6 +141,11 @@ class ZeroOneAdam(CompressedOptimizer):
         nothing_ND = zeros(accumulated_ND.shape, dtype)
         met = self.remember(state, reduced, params=params_D, momentum=momentum_D)
         return met.with_slots(momentum_ND=momentum_ND, accumulated_ND=nothing_ND, walked_ND=nothing_ND)
+
+    def rate_since_meeting(self, t: int, dtype: np.dtype[Any]) -> Any:
+        """Gamma, the sum of gamma up to step t since the last meeting before it."""
+        last = next(s for s in range(t - 1, -1, -1) if s == 0 or self.meets(s))
+        return sum(self.learning_rate(s, dtype) for s in range(last + 1, t + 1))
 
     def preconditioner_of(self, state: State) -> Array:
         """P (D,) with the floor [C7]; 0 where nothing moves [C6]."""
