@@ -165,7 +165,11 @@ class Traits:
         undeclared = set(algorithm.extensions) - set(values["extensions"])
         for name in sorted({name for name, _ in values["takes"]} & undeclared):
             raise ValueError(f"{under_test.__name__}.takes has {name}, so extensions must have it too")
-        return cls(**values)
+        traits = cls(**values)
+        for name in ("refresh_policy", "meeting_policy"):
+            if values[name] is not None:
+                _policy(f"{under_test.__name__}.{name}", values[name], traits.hyper())
+        return traits
 
     @property
     def checked_as(self) -> Algorithm:
@@ -285,6 +289,19 @@ def _extensions(name: str, declared: Any, algorithm: Algorithm) -> tuple[str, ..
     return tuple(declared)
 
 
+def _policy(name: str, declared: Any, hyper: CommonHyper) -> None:
+    """Raise ValueError, in one sentence, where a policy can't be asked about step 1."""
+    try:
+        answer = declared(hyper, 1)
+    except BaseException as error:
+        if of_the_user(error):
+            raise
+        answer = f"{type(error).__name__}: {said(error)}"
+    if not isinstance(answer, bool | np.bool_):
+        text = f"{name} must be a static method of (hyper, t) that returns True or False; for t = 1 it gave {answer!r}"
+        raise ValueError(text)
+
+
 LONGEST_WARM_UP = 1000
 """The largest freeze_step that a class may fix: a run of the check has to come to its freeze, in hundreds of cases."""
 
@@ -296,8 +313,12 @@ def _takes(name: str, declared: Any, algorithm: Algorithm) -> tuple[tuple[str, t
         raise ValueError(f"{name}.takes must map names of {', '.join(known)} to values, got {declared!r}")
     takes = {key: tuple(value) if isinstance(value, tuple | list) else (value,) for key, value in declared.items()}
     for key, values in takes.items():
-        if not values or any(isinstance(value, str) != isinstance(known[key], str) for value in values):
-            raise ValueError(f"{name}.takes: {key} must have values like {known[key]!r}, got {declared[key]!r}")
+        kinds = [kind for kind in (str, tuple) if isinstance(known[key], kind)]
+        if not values or any([kind for kind in (str, tuple) if isinstance(value, kind)] != kinds for value in values):
+            choices = "; one that is a tuple stands in a list" if kinds == [tuple] else ""
+            raise ValueError(
+                f"{name}.takes: {key} must have values like {known[key]!r}, got {declared[key]!r}{choices}"
+            )
     takes = {key: tuple(_integer(value) for value in values) for key, values in takes.items()}
     for steps in takes.get("freeze_step", ()):
         if not isinstance(steps, int) or not 1 <= steps <= LONGEST_WARM_UP:

@@ -50,6 +50,13 @@ def test_the_example_conserves_and_does_not_compress(brief):
         ({"allreduce": lambda self, *a: a, "takes": {"betas": 1}}, "takes must map names of lr"),
         ({"allreduce": lambda self, *a: a, "takes": {"scale": 1}}, "scale must have values like 'l2'"),
         ({"allreduce": lambda self, *a: a, "takes": {"eps": ()}}, "eps must have values like"),
+        (
+            {"allreduce": lambda self, *a: a, "algorithm": "one_bit_lamb", "takes": {"layers": (8, 8)}},
+            r"layers must have values like .* a tuple stands in a list",
+        ),
+        ({"allreduce": lambda self, *a: a, "refresh_policy": 3}, r"refresh_policy must be a static method of \(hyper"),
+        ({"allreduce": lambda self, *a: a, "refresh_policy": lambda h: True}, "refresh_policy must be a static method"),
+        ({"allreduce": lambda self, *a: a, "meeting_policy": lambda h, t: 1 / 0}, "gave 'ZeroDivisionError: division"),
         ({"allreduce": lambda self, *a: a, "has_server_error": "no"}, "has_server_error must be one of"),
     ],
 )
