@@ -68,14 +68,14 @@ class CAME(Optimizer):
             arguments.number(name, getattr(self, name), strict=True)
 
     def init(self, params_D: Array, n_workers: int) -> State:
-        slots = {}
+        state, slots = super().init(params_D, n_workers), dict[str, Array]()
         for number, shape in enumerate(shapes_of(self.shapes, params_D.size)):
             if len(shape) > 1:
                 for name in (f"row{number}_R", f"confidence_row{number}_R"):
                     slots[name] = zeros(math.prod(shape[:-1]), params_D.dtype)
                 for name in (f"column{number}_C", f"confidence_column{number}_C"):
                     slots[name] = zeros(shape[-1], params_D.dtype)
-        return super().init(params_D, n_workers).with_slots(**slots)
+        return state.with_slots(**slots)
 
     def form(self, state: State) -> dict[str, Any]:
         """Slots are named by the place of their matrix, and say nothing of the vectors between."""

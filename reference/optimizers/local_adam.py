@@ -43,7 +43,6 @@ class LocalAdam(Adam):
     def __post_init__(self) -> None:
         super().__post_init__()
         arguments.integer("sync_every", self.sync_every)
-        arguments.boolean("average_moments", self.average_moments)
 
     def init(self, params_D: Array, n_workers: int) -> State:
         state = super().init(params_D, n_workers)

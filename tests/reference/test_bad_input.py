@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -68,6 +68,23 @@ def test_every_optimizer_checks_its_scale(name):
 def test_unknown_optimizer():
     with pytest.raises(ValueError, match=r"^optimizer must be one of sgd, .*one_bit_adam.*, got 'adamw'"):
         make("adamw", lr=1.0)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer(name):
+    """Anything but True and False for a switch is refused, and a list of parameters."""
+    kind = OPTIMIZERS[name]
+    needed = {
+        field.name: GOOD.get(field.name, 4)
+        for field in fields(kind)
+        if field.default is field.default_factory is MISSING
+    }
+    for field in fields(kind):
+        if isinstance(field.default, bool):
+            with pytest.raises(ValueError, match=f"^{field.name} must be true or false, got 'x'"):
+                kind(**needed, **{field.name: "x"})
+    with pytest.raises(TypeError, match=r"^params_D must be a NumPy array, got list"):
+        kind(**needed).init([1.0, 2.0], 2)
 
 
 @pytest.mark.parametrize(
