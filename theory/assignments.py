@@ -160,6 +160,14 @@ def evaluated(theorems: Sequence[Theorem], values: dict[str, Any]) -> dict[str, 
 IN_MEMORY = "; theory.rounding has the tolerances of arrays in memory"
 
 
+def _entries(item: Input, given: int | None = None) -> str:
+    """How many entries an array with one axis must have, and has: `` (2 of T + 1 entries)``; else nothing."""
+    wanted = item.row.shape.strip("()").removesuffix(",")
+    if not wanted or "," in wanted:
+        return ""
+    return f" ({wanted} entries)" if given is None else f" ({given} of {wanted} entries)"
+
+
 def _more(items: Iterable[Input], values: Mapping[str, Any]) -> str:
     """What to do where an array does not reach so far."""
     items = list(items)
@@ -173,9 +181,10 @@ def _more(items: Iterable[Input], values: Mapping[str, Any]) -> str:
             return f"{told}; give {first.row.code}={size}, say{IN_MEMORY}"
     left = [item for item in arrays if item.row.code not in values]
     if not left:
-        return f"give more of {' and '.join(item.row.code for item in arrays)}, or smaller numbers{IN_MEMORY}"
-    first = left[0]
+        told = " and ".join(item.row.code + _entries(item, given.get(item.row.code)) for item in arrays)
+        return f"give more of {told}, or smaller numbers{IN_MEMORY}"
+    first, told = left[0], " and ".join(item.row.code + _entries(item) for item in left)
     return (
-        f"the defaults of {' and '.join(item.row.code for item in left)} are those of a small example; give "
+        f"the defaults of {told} are those of a small example; give "
         f"{first.row.code}={sample_of(axes_of(first.default) or 1)} and so on, or smaller numbers{IN_MEMORY}"
     )
