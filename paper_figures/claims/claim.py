@@ -147,7 +147,7 @@ class Claim:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """All facts that it reads."""
+        """All facts that it reads: what it rests on. A figure of ``shown_in`` is none of them."""
         return self.figures + self.others
 
 

@@ -78,9 +78,12 @@ def rests_on(chosen: list[Claim]) -> str:
     others = list(dict.fromkeys(name for claim in chosen for name in claim.others))
     minutes = sum(recorded()["minutes"].get(name, 0.0) for name in figures)
     what = f"figures {', '.join(figures)}" if figures else "no figure"
-    takes = f"about {minutes:.0f} minutes of processor time" if minutes >= 1 else "seconds"
+    timed = f"about {minutes:.0f} minutes of processor time on {recorded()['timed']}"
+    takes = timed if minutes >= 1 else "seconds"
     beside = f", and on {', '.join(others)}" if others else ""
-    return f"rests on {what} ({takes}, less what is in the cache){beside}"
+    shown = list(dict.fromkeys(name for claim in chosen for name in claim.shown_in if name not in figures))
+    too = f"; shown by {', '.join(shown)}, too, which is not read" if shown else ""
+    return f"rests on {what} ({takes}, less what is in the cache){beside}{too}"
 
 
 def decided(chosen: list[Claim], scale: Any, jobs: int | None) -> list[dict[str, Any]]:

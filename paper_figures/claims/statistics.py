@@ -174,6 +174,21 @@ def above(values_S: Array, bound: float, setting: str, *, unit: str, test: str, 
     )  # fmt: skip
 
 
+def share_below(hits: int, trials: int, bound: float, setting: str, *, unit: str, test: str) -> Check:
+    """Binomial test on a random sample: rejects "the share is ``bound`` or more". The interval is Clopper-Pearson's."""
+    span = stats.binomtest(hits, trials).proportion_ci(1 - ALPHA, method="exact")
+    return Check(
+        setting=setting, value=hits / trials, low=float(span.low), high=float(span.high), unit=unit,
+        test=f"{test}, binomial", n_seeds=None, bound=bound, p_value=float(stats.binom.cdf(hits, trials, bound)),
+        p_contrary=float(stats.binom.sf(hits - 1, trials, bound)),
+    )  # fmt: skip
+
+
+def fewest_without(bound: float) -> int:
+    """The size of the smallest sample without a hit that shows a share below ``bound``: (1 - bound)^n <= ALPHA."""
+    return int(np.ceil(np.log(ALPHA) / np.log1p(-bound)))
+
+
 def paired(candidate: Runs, baseline: Runs) -> Array:
     """Differences of logarithms, seed by seed (S,)."""
     if not np.array_equal(candidate.seeds_S, baseline.seeds_S):

@@ -33,6 +33,7 @@ from paper_figures.claims.problems import PROBLEMS
 from paper_figures.claims.statistics import final
 from paper_figures.drawing import band, by_seed, legend_below, log_x, mark, note, of, seeds_note, stacked
 from paper_figures.figure import PaperFigure, Scale
+from paper_figures.numbers import listed, percent, share_of, times_within
 from reference.experiments import RunConfig
 from theory.theorems.freeze_rule import THRESHOLD, window_length
 
@@ -94,10 +95,14 @@ def ratios(table: pd.DataFrame) -> pd.DataFrame:
     return found.assign(ratio=found["variance_l1"] / found["variance_l1_before"])
 
 
-def first_fired(ratio: pd.DataFrame) -> pd.DataFrame:
-    """The first row of each problem, beta2 and seed in which the rule holds."""
-    holds = ratio.loc[ratio["ratio"] >= THRESHOLD].sort_values("step")
-    return holds.drop_duplicates(["problem", "beta2", "seed"])
+def frozen_at_once(own: pd.DataFrame, beta2: float) -> tuple[int, NDArray[Any]]:
+    """The first recorded step after the first chance, t = Delta + 1, of runs that a rule freezes; who is frozen there.
+
+    Returns:
+        The step, and whether a run is frozen at it, by seed (S,).
+    """
+    step = int(own.loc[own["step"] > window_length(beta2), "step"].to_numpy().min())
+    return step, own.loc[own["step"] == step].sort_values("seed")["frozen"].to_numpy() == 1
 
 
 def outcomes(table: pd.DataFrame) -> Iterator[tuple[str, Algorithm, NDArray[Any], float]]:
@@ -109,6 +114,28 @@ def outcomes(table: pd.DataFrame) -> Iterator[tuple[str, Algorithm, NDArray[Any]
         for rule in [rule for rule in RULES if rule.label in set(here["label"])]:
             frozen = float(np.mean(np.asarray(of(here, rule)["frozen"])))
             yield experiment.problem, rule, final(here, rule.label, column).log_S - adam.log_S, frozen
+
+
+def numbers(table: pd.DataFrame) -> dict[str, str]:
+    """By problem and rule: the loss over Adam's, the steps compressed; of the digits who freezes, and where it ends.
+
+    And how many runs the published rule freezes at once, by the first recorded step after its first chance.
+    """
+    found = {}
+    for problem, rule, log_S, frozen in outcomes(table):
+        name = f"{PROBLEMS[problem][0]}, {NAMES[rule.label]}"
+        found |= {name: times_within(log_S), f"{name}, compressed": percent(frozen)}
+        own = of(table.loc[(table["problem"] == problem) & (table["beta2"] == OWN)], rule)
+        froze_S = np.asarray(own.groupby("seed")["frozen"].max()) == 1
+        found |= {f"{name}, freeze": share_of(froze_S), f"{name}, ends": listed(np.exp(log_S[froze_S]))}
+        if rule is ONE_BIT:
+            step, at_once_S = frozen_at_once(own, OWN)
+            found |= {f"{name}, at once": share_of(at_once_S), "step": str(step)}
+    return found
+
+
+NAMES = {ONE_BIT.label: "published", TWO_SIDED.label: "two-sided", EVERY_ARRAY.label: "every array"}
+"""What ``numbers`` call the rules."""
 
 
 def draw_outcomes(axes: Axes, table: pd.DataFrame) -> None:
@@ -181,17 +208,23 @@ FIGURE = PaperFigure(
         "chance, t = Δ + 1, it is compared with a single squared gradient times 1−β₂, so without a learning-rate "
         "warm-up, and while squared gradients don't fall, the rule fires there (theorem T7c), whatever comes after. "
         "The curves begin at the first recorded step after that, and show what the rule would see if it waited. On "
-        "the transformer the ratio passes 0.96 after three Δ and stays above, as v goes on growing; on logistic "
-        "regression after ten Δ, and hovers there; on the digits v falls for as long as the loss does, so the ratio "
-        "stays below, but for jumps where Adam itself stumbles. Below: where 1-bit Adam ends that is left to a rule, "
-        "a marker a seed. By the published rule it is frozen by its next recorded step on every seed, and ends ten "
-        "times above Adam on logistic regression and far above it on the digits. Two-sided and corrected for the cold "
-        "start, the same norm waits: on logistic regression the run ends at 0.94 times Adam's distance to the optimum "
-        "(0.80 to 1.11), with 69 % of its steps compressed; on the transformer it ends on Adam, as by the published "
-        "rule, with 83 %. On the digits no rule saves it: frozen halfway it ends above Adam on three of five seeds, "
-        "and on the others it never freezes. The norms of all arrays settle late, if they do: 21 % compressed on the "
-        "transformer, none on the digits."
+        "the transformer the ratio comes to stay above 0.96, as v goes on growing; on logistic regression it comes "
+        "later, and hovers there; on the digits v falls for as long as the loss does, so the ratio stays below, but "
+        "for jumps where Adam itself stumbles. Below: where 1-bit Adam ends that is left to a rule, a marker a seed. "
+        "By the published rule {digits MLP, published, at once} seeds are frozen at step {step} on the digits, "
+        "{character transformer, published, at once} on the transformer and {logistic regression, published, at once} "
+        "on logistic regression: that is the first recorded step after the first chance. They end at {logistic "
+        "regression, published} times Adam's distance to the optimum on logistic regression, and at {digits MLP, "
+        "published} times its loss on the digits. Two-sided and corrected for the cold start, the same norm waits: on "
+        "logistic regression the run ends at {logistic regression, two-sided} times Adam's distance, with {logistic "
+        "regression, two-sided, compressed} of its steps compressed; on the transformer at {character transformer, "
+        "two-sided} times Adam's loss, with {character transformer, two-sided, compressed}, and by the published rule "
+        "at {character transformer, published} times. On the digits {digits MLP, two-sided, freeze} seeds freeze, and "
+        "end at {digits MLP, two-sided, ends} times Adam's loss; the others are Adam. The norms of all arrays settle "
+        "late, if they do: {character transformer, every array, compressed} compressed on the transformer, {digits "
+        "MLP, every array, compressed} on the digits."
     ),
     draw=draw,
+    numbers=numbers,
     runs=runs,
 )

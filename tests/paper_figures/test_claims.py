@@ -16,11 +16,13 @@ from claims_support import (
     decide_one,
     exchange,
     fatal_facts,
+    mutants,
     partly_bad_facts,
     true_facts,
 )  # fmt: skip
 
 from paper_figures.claims.claim import Check, Claim, Verdict
+from paper_figures.claims.cli import rests_on
 from paper_figures.claims.document import to_markdown
 from paper_figures.claims.facts import ONE_BIT_FUSED, ONE_BIT_UNFUSED
 from paper_figures.claims.registry import claims_table
@@ -134,6 +136,33 @@ def test_references_exist(claim):
     assert set(claim.laws) <= laws
 
 
+class Watched(dict):
+    """Facts that remember which of them were read."""
+
+    def __init__(self, facts):
+        super().__init__(facts)
+        self.read = set()
+
+    def __getitem__(self, name):
+        self.read.add(name)
+        return super().__getitem__(name)
+
+
+@every_claim
+def test_page_and_command_name_what_is_read_and_nothing_else(claim):
+    """The figures and other facts of docs/claims.md, of ``onebit claims ID``, and those that ``measure`` reads."""
+    facts = Watched(true_facts(claim))
+    claim.measure(facts)
+    (bullets,) = re.findall(rf"^## {claim.id}\..*?(?=^## |\Z)", to_markdown([claim]), flags=re.MULTILINE | re.DOTALL)
+    told = rests_on([claim])
+    for name, known in (("figures", set(all_figures())), ("other facts", set(GOOD) - set(all_figures()))):
+        line = re.search(rf"^- {name}: (.*)$", bullets, flags=re.MULTILINE)
+        assert set(re.findall(r"`([^`]+)`", line[1]) if line else ()) == facts.read & known
+    read, _, too = told.partition("; shown by ")
+    assert set(re.findall(r"[\w-]+", read)) & set(GOOD) == facts.read
+    assert set(re.findall(r"\w+", too)) & set(all_figures()) == set(claim.shown_in)
+
+
 def test_ids_are_unique_and_without_a_gap():
     assert [claim.id for claim in CLAIMS.values()] == [f"P{k}" for k in range(1, len(CLAIMS) + 1)]
     assert len(CLAIMS) >= 20
@@ -186,9 +215,27 @@ def test_the_page_is_what_the_registry_says():
 
 
 def test_a_bug_that_is_none_is_excused():
-    found = [{"mutant": str(k), "killed_by": ["optimizer.apply"], "differs": True} for k in range(49)]
-    harmless = {"mutants": [*found, {"mutant": "a", "killed_by": [], "differs": False}]}
+    harmless = {"mutants": [*mutants(149)["mutants"], {"mutant": "a", "killed_by": [], "differs": False}]}
     assert decide_one(CLAIMS["P28"], GOOD | {"mutants": harmless})["verdict"] == Verdict.REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("found", "missed", "verdict"),
+    [
+        (46, 0, Verdict.NOT_DECIDED),
+        (148, 0, Verdict.NOT_DECIDED),
+        (149, 0, Verdict.REPRODUCED),
+        (200, 4, Verdict.NOT_DECIDED),
+        (600, 4, Verdict.REPRODUCED),
+        (140, 9, Verdict.NOT_REPRODUCED),
+    ],
+)
+def test_a_sample_decides_by_its_size_too(found, missed, verdict):
+    """P28: 0 of 46 leaves room for a share far above 2 %; 149 are the fewest that can decide it."""
+    (check,) = (record := decide_one(CLAIMS["P28"], GOOD | {"mutants": mutants(found, missed)}))["checks"]
+    assert record["verdict"] == verdict
+    assert check["low"] <= check["value"] <= check["high"]
+    assert "149" in CLAIMS["P28"].statement + CLAIMS["P28"].conditions
 
 
 def test_times_are_taken_from_the_side_that_hurts():

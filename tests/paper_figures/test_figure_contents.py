@@ -90,7 +90,7 @@ def test_bytes_are_on_the_x_axis():
 
 
 def test_the_freeze_rule_by_hand():
-    """v grows, then falls by 10 % a window: the rule fires at the first chance, or never again."""
+    """v falls by 10 % a window; of runs that are recorded every 50 steps, one is frozen at 150, the other at 200."""
     rows = []
     for step in range(0, 1001, 50):
         norm = 0.0 if step == 0 else 0.9 ** (step / 100)
@@ -99,11 +99,11 @@ def test_the_freeze_rule_by_hand():
     ratio = freeze_rule.ratios(falling)
     assert ratio["step"].min() == 150, "t - Delta = 50 is the first with a norm"
     assert ratio["ratio"].to_numpy() == pytest.approx(0.9, rel=gamma(4, "float64"))
-    assert freeze_rule.first_fired(ratio).empty
-    growing = falling.assign(variance_l1=falling["step"] / 100)
-    assert freeze_rule.first_fired(freeze_rule.ratios(growing))["step"].tolist() == [150]
-    settling = falling.assign(variance_l1=[0.0, *np.linspace(2, 1, 6), *[1.0] * 14])
-    assert freeze_rule.first_fired(freeze_rule.ratios(settling))["step"].tolist() == [400]
+    own = pd.concat(
+        [falling.assign(seed=seed, frozen=falling["step"] >= since) for seed, since in ((1, 200), (0, 150))]
+    )
+    step, at_once_S = freeze_rule.frozen_at_once(own, beta2=0.99)
+    assert (step, at_once_S.tolist()) == (150, [True, False]), "Δ = 100: the first chance is step 101"
 
 
 def test_error_bounds_are_the_theorems():

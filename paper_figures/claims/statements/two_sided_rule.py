@@ -27,7 +27,8 @@ def measure(facts: Facts) -> list[Check]:
             no_worse(final(here, TWO_SIDED.label, column), adam, name, of=OF, part=name, required=experiment is TEXT),
             Check(
                 setting=f"{name}, in the first half", value=int(np.sum(halfway)),
-                unit=f"of {len(halfway)} seeds freeze", test="exact: all do", exact=bool(np.all(halfway)),
+                unit=f"of {len(halfway)} seeds freeze",
+                test="exact, of these runs: all do", exact=bool(np.all(halfway)),
             ),
         ]  # fmt: skip
         if experiment is DIGITS:
@@ -41,7 +42,7 @@ CLAIM = Claim(
     title="A two-sided freeze rule",
     statement=(
         "The rule: freeze once the bias-corrected norm of v has moved by at most 4 % over Δ = 1/(1-β2) steps, either "
-        "way. The run then ends at most 10 % above Adam, and the rule fires in its first half."
+        "way. The run then ends at most 10 % above Adam, and in all of these runs the rule fires in the first half."
     ),
     where="this project: the cause of P6 removed",
     published="",
