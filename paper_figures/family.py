@@ -34,6 +34,7 @@ from paper_figures.algorithms import (
 )
 from paper_figures.drawing import by_seed, legend_below, log_y, note, of, stacked
 from paper_figures.figure import PaperFigure, Scale
+from paper_figures.numbers import against
 from reference.experiments import RunConfig
 
 LAMB = Algorithm("LAMB", "lamb", BLACK, needs_shapes=True)
@@ -88,13 +89,13 @@ def looks() -> Iterator[tuple[Algorithm, dict[str, Any]]]:
             yield algorithm, {"color": color, "linestyle": dash, "marker": marker}
 
 
-def draw_lines(axes: Axes, table: pd.DataFrame, against: str, column: str) -> None:
+def draw_lines(axes: Axes, table: pd.DataFrame, across: str, column: str) -> None:
     """Geometric means over the seeds of a loss, against steps, bytes or rounds; the end of each line is marked."""
     ceiling = 1.05 * float(table.loc[table["step"] == 0, column].mean())
     for algorithm, look in looks():
         rows = of(table, algorithm)
         steps_T, losses_TS = by_seed(rows, column)
-        x_T = steps_T if against == "step" else by_seed(rows, against)[1].mean(axis=1)
+        x_T = steps_T if across == "step" else by_seed(rows, across)[1].mean(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             loss_T = np.exp(np.log(losses_TS).mean(axis=1))
         seen_T = (x_T > 0) & (loss_T <= ceiling)
@@ -103,11 +104,11 @@ def draw_lines(axes: Axes, table: pd.DataFrame, against: str, column: str) -> No
             axes.plot(
                 x_T[seen_T], loss_T[seen_T], label=algorithm.label, markevery=ends, markersize=6, linewidth=1.2, **look
             )
-    axes.set(xlabel=AXES[against], ylabel=column.replace("_", "-", 1).replace("_", " "))
+    axes.set(xlabel=AXES[across], ylabel=column.replace("_", "-", 1).replace("_", " "))
     log_y(axes)
-    if against != "step":
+    if across != "step":
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(EngFormatter(unit="B" if "bytes" in against else "", sep=" "))
+        axes.xaxis.set_major_formatter(EngFormatter(unit="B" if "bytes" in across else "", sep=" "))
 
 
 def family_runs(experiment: Experiment, scale: Scale) -> list[RunConfig]:
@@ -124,14 +125,17 @@ def seeds_of(table: pd.DataFrame) -> str:
 
 
 def family_figure(name: str, experiment: Experiment, title: str, caption: str) -> PaperFigure:
-    """The whole family on one problem: loss against steps, bytes and rounds."""
+    """The whole family on one problem: loss against steps, bytes and rounds. Numbers: those that a claim may read."""
 
     def draw(table: pd.DataFrame) -> Canvas:
         canvas, panels = stacked(3.4, 3.4, 3.4 + 0.19 * len(FAMILY) / 2)
-        for axes, against in zip(panels, AXES, strict=True):
-            draw_lines(axes, table, against, LOSSES[experiment.problem])
+        for axes, across in zip(panels, AXES, strict=True):
+            draw_lines(axes, table, across, LOSSES[experiment.problem])
         legend_below(panels[-1])
         note(canvas, f"geometric mean of {seeds_of(table)}, each at its own best step size")
         return canvas
 
-    return PaperFigure(name, title, "ours", caption, draw, runs=partial(family_runs, experiment))
+    def numbers(table: pd.DataFrame) -> dict[str, str]:
+        return against(table, FAMILY, ADAM_CORRECTED, LOSSES[experiment.problem])
+
+    return PaperFigure(name, title, "ours", caption, draw, runs=partial(family_runs, experiment), numbers=numbers)

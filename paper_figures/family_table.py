@@ -1,4 +1,4 @@
-"""The table of all systems: ``python -m paper_figures.family_table`` prints it for docs/choosing.md.
+"""The table of all systems: ``python -m paper_figures.family_table`` prints it; docs/choosing.md has the recorded one.
 
 From the runs of the family's figures, with five seeds for every system; what is not in the cache is computed.
 """
@@ -6,7 +6,7 @@ From the runs of the family's figures, with five seeds for every system; what is
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -33,26 +33,35 @@ def ratio(table: pd.DataFrame, algorithm: Algorithm, column: str) -> str:
     return f"{mean:.3g} ({low:.3g} to {high:.3g})" + (f", {lost} of {len(found.seeds_S)} diverge" if lost else "")
 
 
-def lines(table: pd.DataFrame) -> Iterator[str]:
-    """The table in Markdown, a row a system, the kinds one after another."""
+def head() -> str:
+    """The first two lines of the table in Markdown."""
+    losses = [f"loss over Adam's, {NAMES[problem]}" for problem in LOSSES]
+    columns = ["system", "sends", "bytes", "rounds a step", "kept", *losses]
+    return f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
+
+
+def row(table: pd.DataFrame, algorithm: Algorithm) -> str:
+    """A system; the table has its runs and Adam's."""
     here = table.loc[table["problem"] == TRAFFIC]
     dense = last(here, ADAM_CORRECTED.label, "bytes_per_worker").mean()
-    losses = [f"loss over Adam's, {NAMES[problem]}" for problem in LOSSES]
-    yield f"| system | sends | bytes | rounds a step | kept | {' | '.join(losses)} |"
-    yield "|---" * (5 + len(losses)) + "|"
-    kinds = {algorithm.label: kind for kind, (_, members) in KINDS.items() for algorithm in members}
-    for algorithm in FAMILY:
-        share = last(here, algorithm.label, "bytes_per_worker").mean() / dense
-        rounds = last(here, algorithm.label, "rounds").mean() / here["step"].max()
-        kept = last(here, algorithm.label, "kept_per_parameter").mean()
-        cells = [algorithm.label, kinds[algorithm.label], f"{share:.3g}", f"{rounds:.2g}", f"{kept:.1f}"]
-        cells += [ratio(table.loc[table["problem"] == name], algorithm, column) for name, column in LOSSES.items()]
-        yield f"| {' | '.join(cells)} |"
+    share = last(here, algorithm.label, "bytes_per_worker").mean() / dense
+    rounds = last(here, algorithm.label, "rounds").mean() / here["step"].max()
+    kept = last(here, algorithm.label, "kept_per_parameter").mean()
+    kind = next(kind for kind, (_, members) in KINDS.items() if algorithm in members)
+    cells = [algorithm.label, kind, f"{share:.3g}", f"{rounds:.2g}", f"{kept:.1f}"]
+    cells += [ratio(table.loc[table["problem"] == name], algorithm, column) for name, column in LOSSES.items()]
+    return f"| {' | '.join(cells)} |"
 
 
-def runs() -> list[RunConfig]:
+def lines(table: pd.DataFrame) -> Iterator[str]:
+    """The table in Markdown, a row a system, the kinds one after another."""
+    yield head()
+    yield from (row(table, algorithm) for algorithm in FAMILY)
+
+
+def runs(algorithms: Iterable[Algorithm] = FAMILY) -> list[RunConfig]:
     """Five seeds of every system, on all problems."""
-    return [config for experiment, *_ in PANELS for config in experiment.runs(Scale.QUICK, FAMILY)]
+    return [config for experiment, *_ in PANELS for config in experiment.runs(Scale.QUICK, tuple(algorithms))]
 
 
 def main() -> None:

@@ -104,11 +104,14 @@ def render(
 def save(figure: PaperFigure, table: pd.DataFrame, folder: Path) -> Path:
     """Write ``NAME.svg``, ``.png``, ``.md`` (title, caption and claims) and ``.csv`` (its tidy table) into ``folder``.
 
+    The numbers of the caption are those of the table.
+
     Nothing is drawn where table, title and caption are those that lie there and the pictures are newer than the code.
     """
     from paper_figures.claims.registry import shown_by  # noqa: PLC0415 - claims import figures
 
     claims = "; ".join(f"{claim.id}, {claim.title}" for claim in shown_by(figure.name)) or "none"
+    figure = figure.filled(table)
     paragraphs = f"# {figure.title}", figure.caption, f"Beside it in the paper: {figure.beside}.", f"Claims: {claims}."
     texts = {
         "md": "\n\n".join(paragraphs) + "\n",

@@ -55,7 +55,7 @@ def onebit(*arguments):
 def test_the_page_has_them_all():
     files = (
         "theory/theorems/twice_a_product.py",
-        "verification/mutants/half_is_minus.py",
+        "verification/mutants/small_is_minus.py",
         "paper_figures/figures/residual.py",
     )
     assert tuple(WHOLE) == files
@@ -72,9 +72,9 @@ def test_a_file_of_the_page_passes_the_linter_in_its_place(name):
 
 
 def test_the_mutant_of_the_page_is_killed():
-    space: dict = {"__name__": "half_is_minus"}
-    exec(compile(WHOLE["verification/mutants/half_is_minus.py"], "half_is_minus.py", "exec"), space)
-    bug = space["HalfIsMinus"]
+    space: dict = {"__name__": "small_is_minus"}
+    exec(compile(WHOLE["verification/mutants/small_is_minus.py"], "small_is_minus.py", "exec"), space)
+    bug = space["SmallIsMinus"]
     u_D = np.array([[1.0, 1e-6]], np.float32)
     _, errors_ND, _ = bug().allreduce(u_D, np.zeros_like(u_D), np.zeros(2, np.float32))
     right = BaseCollective().allreduce(u_D, np.zeros_like(u_D), np.zeros(2, np.float32))[1]

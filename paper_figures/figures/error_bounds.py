@@ -77,7 +77,7 @@ FIGURE = PaperFigure(
         "The paper assumes that compression errors are bounded; T5e-T5g prove it, from three numbers of the run "
         "itself: the largest gradient G, the largest disagreement of workers H, the worst contraction factor q so "
         "far. Thick: measured norms of the residual errors, which level off. Thin, in the same dashes: the bounds, "
-        "which no run exceeds at any step. By the end they are two and a half (quadratic) and four (digits) orders "
+        "which no run exceeds at any step. By the end they are orders "
         "of magnitude above: they pay for the worst step so far as if every step were like it, and the l1 scale's "
         "q comes close to 1. For compressors that do shrink slowly they are nearly attained, as the example of T5a "
         "shows. The bounds of the workers and of the server nearly coincide."

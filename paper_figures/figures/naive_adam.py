@@ -52,12 +52,12 @@ FIGURE = PaperFigure(
     title="Why Adam cannot simply be given compressed gradients",
     beside="Tang et al. 2021, figure 1 (there: ResNet-18 on CIFAR-10)",
     caption=(
-        "Top: Adam on compressed gradients, with error feedback, ends forty times above Adam, each at its own "
+        "Top: Adam on compressed gradients, with error feedback, ends far above Adam, each at its own "
         "best step size, while 1-bit Adam stays near it. Middle, why: what naive Adam averages is not g² but the "
         "square of g plus the change of the residual error Δ. In the mean of the gradients the errors telescope; "
         "in the squares they do not (theorem T4a), and the square of Δ' − Δ makes up nearly all of v: it lies on "
-        "v itself, several times above the average of g² along the same run. Bottom: and since a bit has one "
-        "magnitude, v is the same for all coordinates (T4b). The average of g² spans a factor of hundreds between "
+        "v itself, far above the average of g² along the same run. Bottom: and since a bit has one "
+        "magnitude, v is the same for all coordinates (T4b). The average of g² spans a wide range between "
         "the 10th and the 90th percentile of its roots; v of naive Adam spans almost nothing. So naive Adam is "
         "momentum SGD with one step size."
     ),

@@ -102,10 +102,10 @@ FIGURE = PaperFigure(
         "= 1/4 it adds more error than it removes; sparse inputs have a small φ. Middle: but training decides what "
         "φ is. With the l2 scale φ stays above 1/4, even where a worker's gradient is 1.6 % dense, for what is "
         "compressed is a dense momentum plus old errors. With the l1 scale, which is never larger, the errors of "
-        "the largest coordinates pile up, and φ is far smaller. Bottom: so l2 ends lower than l1, at a half to a "
-        "fourteenth of its loss, but where gradients are sparsest, where five seeds cannot tell; against what a "
+        "the largest coordinates pile up, and φ is far smaller. Bottom: so l2 ends lower than l1, "
+        "but where gradients are sparsest, where few seeds cannot tell; against what a "
         "single compression suggests. Neither diverges. Both lose against v frozen with 32 bits where the noise is "
-        "small: sixteen times with l2."
+        "small."
     ),
     draw=draw,
     runs=runs,

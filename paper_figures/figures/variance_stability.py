@@ -63,9 +63,9 @@ FIGURE = PaperFigure(
     caption=(
         "The norm of v over its value at the step at which the other figures freeze it, for all of v and for "
         "every array of the network. The paper shows it settling on BERT after the warm-up. On these short runs "
-        "it does not settle at that step: on the transformer it grows fourfold and is level from about step 1,250 "
-        "on, with single layers between nine and one; on the digits, which are fitted to the last sample, "
-        "gradients vanish and v falls by more than seven orders of magnitude, in step for all layers. That frozen "
+        "it does not settle at that step: on the transformer it goes on growing before it is level, "
+        "and single layers far more than others; on the digits, which are fitted to the last sample, "
+        "gradients vanish and v falls by orders of magnitude, in step for all layers. That frozen "
         "runs keep up nevertheless says that a v that is wrong by a factor common to the layers is no more than a "
         "step size; the layers that go their own way are few. A step at which v is stable must be looked for, not "
         "assumed."

@@ -62,7 +62,7 @@ def report(
             Content(
                 evidence=evidence,
                 claims=claims,
-                pictures=list(zip(figures, files, strict=True)),
+                pictures=[(one.filled(tables[one.name]), file) for one, file in zip(figures, files, strict=True)],
                 conformance=conformance,
                 false_alarms=committed.false_alarms(),
                 measurements=measurements,

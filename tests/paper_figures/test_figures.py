@@ -89,7 +89,7 @@ def test_drawing_is_a_pure_function_of_the_table(figure, tmp_path):
         assert one == two, "the picture changes without a cause"
     assert {p.suffix for p in (tmp_path / "one").iterdir()} == {".png", ".svg", ".csv", ".md"}
     told = (tmp_path / "one" / f"{figure.name}.md").read_text()
-    assert figure.caption in told
+    assert figure.filled(table).caption in told
     assert re.findall(r"\bP\d+(?=, )", told.splitlines()[-1]) == [
         c.id for c in all_claims() if figure.name in c.figures + c.shown_in
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from paper_figures import recorded as module
 from paper_figures.claims.claim import Check, Verdict
 from paper_figures.claims.registry import all_claims
 from paper_figures.cli import figures
-from paper_figures.recorded import minutes_of, recorded, renewed
+from paper_figures.recorded import decided_again, minutes_of, numbers_of, recorded, renewed
 from paper_figures.render import all_figures
 from reference.experiments import RunConfig, RunStore, run
 
@@ -56,12 +56,17 @@ def test_what_is_new_is_recorded_and_the_rest_stays(tmp_path, store, monkeypatch
         "decided": "then",
         "verdicts": {"P1": "x"},
         "checks": {"P1": [["a", "required", "1", "2", "holds"]]},
+        "again": {"P1": "later"},
+        "numbers": {"gan": {"a": "1"}},
+        "family_table": {"LAMB": ["| LAMB |", "then"]},
+        "measured": "then",
     }
     assert renewed(old, store, tmp_path, "now") == old | {"minutes": {"gan": 2.0}}
     (tmp_path / "claims.json").write_text(json.dumps(CLAIMS_FOUND))
     monkeypatch.setattr(module, "minutes_of", lambda configs, store: 1.23)
     new = renewed(old, store, tmp_path, "now")
     assert (new["decided"], new["verdicts"]) == ("now", {"P2": "reproduced", "P3": "not reproduced"})
+    assert new["again"] == {}
     assert new["checks"] == {
         "P2": [],
         "P3": [("digits", "required", "1.5 (1.25 to 1.75) times", "at most 5%; 1.05", "fails")],
@@ -69,6 +74,26 @@ def test_what_is_new_is_recorded_and_the_rest_stays(tmp_path, store, monkeypatch
     assert new["timed"].startswith("now, ")
     assert set(new["minutes"]) == {name for name, figure in all_figures().items() if figure.runs}
     assert set(new["minutes"].values()) == {1.2}
+
+
+def test_one_claim_is_decided_again(tmp_path, store):
+    old = {"verdicts": {"P1": "x", "P3": "y"}, "checks": {"P1": [["a"]], "P3": []}, "decided": "then", "again": {}}
+    new = decided_again(old, CLAIMS_FOUND[1:], "now")
+    assert new["verdicts"] == {"P1": "x", "P3": "not reproduced"}
+    assert (new["checks"]["P1"], new["checks"]["P3"][0][0]) == ([["a"]], "digits")
+    assert (new["decided"], new["again"]) == ("then", {"P3": "now"})
+
+
+def test_numbers_are_those_of_figures_whose_runs_are_all_there(tmp_path, monkeypatch):
+    store, wanted = RunStore(tmp_path), [config(1), config(2)]
+    known = replace(all_figures()["gan"], runs=lambda scale: wanted, numbers=lambda table: {"rows": str(len(table))})
+    monkeypatch.setattr("paper_figures.render.all_figures", lambda scale: {"gan": known})
+    store.put(wanted[0], run(wanted[0]), 1.0)
+    assert numbers_of({}, store, "now") == {"numbers": {}, "family_table": {}, "measured": ""}
+    store.put(wanted[1], run(wanted[1]), 1.0)
+    found = numbers_of({"numbers": {"volume": {"a": "1"}}}, store, "now")
+    assert found["numbers"] == {"gan": {"rows": str(2 * len(run(wanted[0])))}, "volume": {"a": "1"}}
+    assert found["measured"] == "now"
 
 
 def test_the_record_is_of_figures_and_claims_that_there_are():
