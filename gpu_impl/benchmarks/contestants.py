@@ -259,22 +259,23 @@ def family_calls(backend: Backend, buffers: Buffers) -> dict[str, Callable[[], o
     ones = torch.ones(LAYERS, device=device)
     squares = torch.zeros(LAYERS, 2, dtype=torch.float64, device=device)
     largest = torch.zeros(LAYERS, dtype=torch.float64, device=device)
-    adam = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+    beta1, beta2, eps = 0.9, 0.999, 1e-8
 
     def walk() -> None:
-        backend.walk(x, first, second, m, third, v, grad, scalars, ignored, floor, beta1=0.9, eps=1e-8)
+        backend.walk(x, first, second, m, third, v, grad, scalars, ignored, floor, beta1=beta1, eps=eps)
 
     def lamb_moments() -> None:
-        backend.lamb_moments(x, m, v, grad, scalars, layers, squares, **adam)
+        backend.lamb_moments(x, m, v, grad, scalars, layers, squares, beta1=beta1, beta2=beta2, eps=eps)
 
     def lamb_move() -> None:
-        backend.lamb_move(x, m, v, scalars, layers, ones, eps=1e-8)
+        backend.lamb_move(x, m, v, scalars, layers, ones, eps=eps)
 
     def lamb_form() -> None:
-        backend.lamb_form(first, m, second, grad, layers, ones, ignored, factor=1.0, beta1=0.9)
+        backend.lamb_form(first, m, second, grad, layers, ones, ignored, factor=1.0, beta1=beta1)
 
     def lamb_refresh() -> None:
-        backend.lamb_refresh(first, m, third, second, v, layers, ones, largest, **adam)
+        rows = (first, m, third, second, v)
+        backend.lamb_refresh(*rows, layers, ones, largest, beta1=beta1, beta2=beta2, eps=eps)
 
     return dict(zip(FAMILY_KERNELS, (walk, lamb_moments, lamb_move, lamb_form, lamb_refresh), strict=True))
 

@@ -95,7 +95,8 @@ def _what_it_waits_for(run: Run, step: str) -> str:
         return f"{step}: too early to tell, norms are compared over {window:,} steps"
     correction_n = correction_of(run, window)
     if rule.is_due(max(run.steps, rule.lr_warmup_steps), window, correction_n):
-        return f"{step}: v has settled; lr_warmup_steps={rule.lr_warmup_steps:,} is not over"
+        told = "is not over" if run.steps < rule.lr_warmup_steps else "is over, so the next step may end the warm-up"
+        return f"{step}: v has settled; lr_warmup_steps={rule.lr_warmup_steps:,} {told}"
     advice = "a smaller beta2 has a shorter window, an integer as freeze_step needs no rule"
     if rule.freeze_step == "paper":
         before, after = rule.totals()
