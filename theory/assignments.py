@@ -183,8 +183,9 @@ def _more(items: Iterable[Input], values: Mapping[str, Any]) -> str:
     if not left:
         told = " and ".join(item.row.code + _entries(item, given.get(item.row.code)) for item in arrays)
         return f"give more of {told}, or smaller numbers{IN_MEMORY}"
-    first, told = left[0], " and ".join(item.row.code + _entries(item) for item in left)
+    first = left[0]
     return (
-        f"the defaults of {told} are those of a small example; give "
-        f"{first.row.code}={sample_of(axes_of(first.default) or 1)} and so on, or smaller numbers{IN_MEMORY}"
+        f"the defaults of {' and '.join(item.row.code for item in left)} are those of a small example; give "
+        f"{first.row.code}={sample_of(axes_of(first.default) or 1)}{_entries(first)} and so on, or smaller "
+        f"numbers{IN_MEMORY}"
     )

@@ -117,7 +117,7 @@ def test_a_wrong_call_is_exit_2_with_one_line(arguments, says):
         (("T9d", "worker_errors=[[1,2],[3,x]]"), "is no list of lists: write it like [[1,2],[0.5,1e-3]]"),
         (("T9d", "worker_errors=[[1,2],[3,NaN]]"), "'NaN' is not a number"),
         (("T9d", f"worker_errors={'[' * 100000}"), "is no list of lists"),
-        (("T6k", "learning_rates=1,2", "averaged_rates=1,2", "n_steps=3"), "learning_rates (2 of T + 1 entries)"),
+        (("T6k", "learning_rates=2,1", "averaged_rates=2,1", "n_steps=3"), "learning_rates (2 of T + 1 entries)"),
         (("T1l", "corrected=1,2,3", "scale_block=8", "n_blocks=2", "rest=5"), "give more of corrected"),
     ],
 )
