@@ -28,6 +28,7 @@ from verification.search.causes import Causes, Failing
 from verification.search.clauses import CLAUSES, clause_of
 from verification.search.driver import Driver
 from verification.search.optimizer_cases import exact_case
+from verification.search.optimizer_space import FREEZE
 from verification.search.plan import Plan
 from verification.search.runs import check, follow
 
@@ -228,6 +229,14 @@ def test_counterexamples_are_small_programs_that_a_correct_class_passes(under_te
     correct = correct_class("optimizer", driver.traits)
     body = "\n".join(line for line in cause.program.splitlines() if "runpy" not in line)
     exec(compile(body, "program", "exec"), {under_test.__name__: correct})
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda one: one.name)
+def test_no_hyper_parameter_is_held_at_one_value(algorithm):
+    """A class that has the one value in it, and does not read what it is given, would hold."""
+    levels = {name: len(some) for name, some in algorithm.levels.items()} | {"freeze_step": len(FREEZE)}
+    assert set(levels) == set(algorithm.known)
+    assert min(levels.values()) > 1
 
 
 def test_takes_and_extensions_are_those_of_the_algorithm():

@@ -14,6 +14,8 @@ from verification.relation.finding import AdapterError, Misbehaved
 from verification.search.driver import Driver
 from verification.search.search import probe, search
 
+ZERO_ONE = {"algorithm": "zero_one_adam", **dict.fromkeys(("start", "step", "snapshot"), lambda self, *a: None)}
+
 
 def docstring_example() -> type:
     lines = protocol.__doc__.split("A collective in ten lines:")[1].split("``onebit verify``")[0]
@@ -54,9 +56,10 @@ def test_the_example_conserves_and_does_not_compress(brief):
             {"allreduce": lambda self, *a: a, "algorithm": "one_bit_lamb", "takes": {"layers": (8, 8)}},
             r"layers must have values like .* a tuple stands in a list",
         ),
-        ({"allreduce": lambda self, *a: a, "refresh_policy": 3}, r"refresh_policy must be a static method of \(hyper"),
-        ({"allreduce": lambda self, *a: a, "refresh_policy": lambda h: True}, "refresh_policy must be a static method"),
-        ({"allreduce": lambda self, *a: a, "meeting_policy": lambda h, t: 1 / 0}, "gave 'ZeroDivisionError: division"),
+        ({"allreduce": lambda self, *a: a, "refresh_policy": 3}, "is for 0/1 Adam, and 1-bit Adam has none"),
+        ({**ZERO_ONE, "refresh_policy": 3}, r"refresh_policy must be a static method of \(hyper"),
+        ({**ZERO_ONE, "refresh_policy": lambda h: True}, "refresh_policy must be a static method"),
+        ({**ZERO_ONE, "meeting_policy": lambda h, t: 1 / 0}, "gave 'ZeroDivisionError: division"),
         ({"allreduce": lambda self, *a: a, "has_server_error": "no"}, "has_server_error must be one of"),
     ],
 )

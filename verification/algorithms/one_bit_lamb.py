@@ -106,8 +106,11 @@ ONE_BIT_LAMB = Algorithm(
     snapshot=LambSnapshot,
     own_levels={
         "layers": ("one", "two", "several", "many"),
+        "min_trust": (0.01, 0.5),
         "max_trust": (10.0, 1.0),
         "trust_decay": (0.9, 0.5),
+        "min_ratio": (0.5, 0.95),
+        "max_ratio": (4.0, 1.05),
         "ratio_change": (0.1, 0.5),
     },
     draw=draw,

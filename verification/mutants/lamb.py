@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from verification.mutants.base_lamb import BaseLamb
@@ -29,6 +31,22 @@ class TrustIsNotCut(BaseLamb):
     def trust_ratio(self, weights, update):
         x, r = self.norm(weights), self.norm(update)
         return x / r if x > 0 and r > 0 else 1.0
+
+
+class TrustOfItsOwnRange(BaseLamb):
+    """The trust ratio is cut to 0.01 at the least, whatever is asked for."""
+
+    def trust_ratio(self, weights, update):
+        x, r = self.norm(weights), self.norm(update)
+        return np.clip(x / r if x > 0 and r > 0 else 1.0, 0.01, self.hyper.max_trust)
+
+
+class RatioOfItsOwnRange(BaseLamb):
+    """r is cut to 0.5 to 4, whatever is asked for."""
+
+    def next_ratio(self, live_D):
+        self.hyper = replace(self.hyper, min_ratio=0.5, max_ratio=4.0)
+        return super().next_ratio(live_D)
 
 
 class TrustOfTheLargest(BaseLamb):
