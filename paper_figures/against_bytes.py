@@ -8,8 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
-from paper_figures.algorithms import Algorithm, Experiment
+from paper_figures.algorithms import ADAM, DOUBLE_SQUEEZE, ONE_BIT, Algorithm, Experiment
+from paper_figures.claims.problems import PROBLEMS
 from paper_figures.drawing import band, by_seed, log_y, look, of
+from paper_figures.numbers import against, prefixed
 
 Panel = tuple[Experiment, str, str, str]
 """Problem, column of the loss, label of its axis, title."""
@@ -30,3 +32,14 @@ def draw_panels(
         log_y(each)
         each.xaxis.set_major_formatter(EngFormatter(unit="B", sep=" "))
     axes[-1].set_xlabel(xlabel)
+
+
+def numbers_of(table: pd.DataFrame, panels: Sequence[Panel], algorithms: Sequence[Algorithm]) -> dict[str, str]:
+    """On each problem: where each ends beside Adam and, of two-sided SGD, beside 1-bit Adam; bytes of a whole run."""
+    found = {}
+    for experiment, column, *_ in panels:
+        here = table.loc[table["problem"] == experiment.problem]
+        said = against(here, algorithms, ADAM, column)
+        sgd = against(here, (DOUBLE_SQUEEZE,), ONE_BIT, column, ONE_BIT.label)
+        found |= prefixed(PROBLEMS[experiment.problem][0], said | prefixed("SGD", sgd))
+    return found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
-from paper_figures.against_bytes import draw_panels
+from paper_figures.against_bytes import draw_panels, numbers_of
 from paper_figures.algorithms import (
     ADAM,
     DIGITS,
@@ -19,10 +21,8 @@ from paper_figures.algorithms import (
     PATCHES,
     TEXT,
 )  # fmt: skip
-from paper_figures.claims.problems import PROBLEMS
 from paper_figures.drawing import legend_below, note, seeds_note, stacked
 from paper_figures.figure import PaperFigure, Scale
-from paper_figures.numbers import against, prefixed
 from reference.experiments import RunConfig
 
 SHOWN = (ADAM, ONE_BIT, NAIVE, MOMENTUM, DOUBLE_SQUEEZE, LOCAL)
@@ -37,17 +37,6 @@ PANELS = (
 def runs(scale: Scale) -> list[RunConfig]:
     """Those of the convergence figures, FROZEN with them: it sends 32 bits, for the claims."""
     return [config for experiment, *_ in PANELS for config in experiment.runs(scale, (*SHOWN, FROZEN))]
-
-
-def numbers(table: pd.DataFrame) -> dict[str, str]:
-    """On each problem: where each ends beside Adam and, of two-sided SGD, beside 1-bit Adam; bytes of a whole run."""
-    found = {}
-    for experiment, column, *_ in PANELS:
-        here = table.loc[table["problem"] == experiment.problem]
-        said = against(here, SHOWN[1:], ADAM, column)
-        sgd = against(here, (DOUBLE_SQUEEZE,), ONE_BIT, column, ONE_BIT.label)
-        found |= prefixed(PROBLEMS[experiment.problem][0], said | prefixed("SGD", sgd))
-    return found
 
 
 def draw(table: pd.DataFrame) -> Canvas:
@@ -76,6 +65,6 @@ FIGURE = PaperFigure(
         "two-sided EF-SGD} on the digits."
     ),
     draw=draw,
-    numbers=numbers,
+    numbers=partial(numbers_of, panels=PANELS, algorithms=SHOWN[1:]),
     runs=runs,
 )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
-from paper_figures.against_bytes import draw_panels
+from paper_figures.against_bytes import draw_panels, numbers_of
 from paper_figures.algorithms import ADAM, DOUBLE_SQUEEZE, LOCAL, MOMENTUM, NAIVE, ONE_BIT, PATCHES, TEXT
-from paper_figures.claims.problems import PROBLEMS
 from paper_figures.drawing import note, seeds_note
 from paper_figures.figure import PaperFigure, Scale
-from paper_figures.numbers import against, prefixed
 from reference.experiments import RunConfig
 
 SHOWN = (ADAM, ONE_BIT, NAIVE, MOMENTUM, DOUBLE_SQUEEZE, LOCAL)
@@ -23,17 +23,6 @@ PANELS = (
 def runs(scale: Scale) -> list[RunConfig]:
     """Those of the convergence figures."""
     return [config for experiment, *_ in PANELS for config in experiment.runs(scale, SHOWN)]
-
-
-def numbers(table: pd.DataFrame) -> dict[str, str]:
-    """On each problem: where each ends beside Adam and, of two-sided SGD, beside 1-bit Adam; bytes of a whole run."""
-    found = {}
-    for experiment, column, *_ in PANELS:
-        here = table.loc[table["problem"] == experiment.problem]
-        said = against(here, SHOWN[1:], ADAM, column)
-        sgd = against(here, (DOUBLE_SQUEEZE,), ONE_BIT, column, ONE_BIT.label)
-        found |= prefixed(PROBLEMS[experiment.problem][0], said | prefixed("SGD", sgd))
-    return found
 
 
 def draw(table: pd.DataFrame) -> Canvas:
@@ -60,6 +49,6 @@ FIGURE = PaperFigure(
         "own best step size of one grid."
     ),
     draw=draw,
-    numbers=numbers,
+    numbers=partial(numbers_of, panels=PANELS, algorithms=SHOWN[1:]),
     runs=runs,
 )
