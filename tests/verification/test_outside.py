@@ -6,12 +6,16 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
+from verification.independent.collectives import Vectorised
+from verification.independent.correct import CORRECT, correct_class
 from verification.independent.optimizers import Eager
 from verification.protocol import Hyper
 from verification.search.cases import OptimizerCase
 from verification.search.driver import Driver
-from verification.search.plan import Profile
+from verification.search.plan import Plan, Profile
+from verification.search.runs import check
 from verification.search.search import OUTSIDE, search
 from verification.search.simplify import overflows, simplest
 
@@ -38,6 +42,37 @@ def test_where_a_correct_class_overflows_nothing_is_found():
     result = search(Driver(Raised), profile=replace(SMALL, exact=60))
     assert not [one.clause.id for one in result.verdicts if one.outcome == "fails"]
     assert not any(OUTSIDE in note for note in result.notes)
+
+
+DECLARED = (
+    {},
+    {"server_chunks": 1},
+    {"server_chunks": 3, "chunk_multiple": 32},
+    {"server_chunks": 1, "scale": "l1"},
+    {"chunk_multiple": 16, "workers": (1, 3, 12)},
+    {"dtype": "float64", "scale": "l2"},
+    {"complement": "subtracted"},
+    {"correction": "float32"},
+    {"flushes_subnormals": True},
+    {"scale_block": 24},
+)
+"""What a class may say that it is."""
+
+
+@pytest.mark.parametrize("declared", DECLARED, ids=str)
+@pytest.mark.parametrize("base", [Vectorised, *CORRECT.values()], ids=lambda one: one.__name__)
+def test_the_correct_class_passes_what_is_declared(base, declared):
+    """Else every case in which it fails would be left out, and faults with it: a smaller case would never be found."""
+    level = "collective" if base is Vectorised else "optimizer"
+    if level == "optimizer" and "scale_block" in declared:
+        pytest.skip("an optimizer's blocks are a hyper-parameter")
+    traits = Driver(type("Declares", (base,), declared)).traits
+    correct = correct_class(level, traits)
+    assert correct is not None
+    plan = Plan.of(Driver(correct), level, replace(SMALL, largest=40), 0)
+    with np.errstate(all="ignore"):
+        for row in plan.rows[:: max(1, len(plan.rows) // 8)]:
+            assert next(check(Driver(correct), plan.case(*row), set()), None) is None
 
 
 def test_a_smaller_case_stays_below_what_overflows():

@@ -26,6 +26,7 @@ class Eager:
 
     dtype: ClassVar[str] = "float32"
     chunk_multiple: ClassVar[int] = 8
+    server_chunks: ClassVar[int | None] = None
     extensions: ClassVar[tuple[str, ...]] = EXTENSIONS
     collective: ClassVar[type[Vectorised]] = Vectorised
 
@@ -125,7 +126,7 @@ class Eager:
         arithmetic = self.collective()
         arithmetic.scale = self.h.scale  # pyright: ignore[reportAttributeAccessIssue]
         u, w = inputs_ND + self.e, np.zeros_like(self.E)
-        c = self.chunk_multiple * -(-w.size // (self.chunk_multiple * self.n))
+        c = self.chunk_multiple * -(-w.size // (self.chunk_multiple * (self.server_chunks or self.n)))
         blocks = blocks_of(w.size, c, self.h.scale_block)
         whole = [slice(0, w.size)] if self.h.scale_block is None else blocks
         s = np.stack([self.magnitudes(arithmetic, row, whole, live) for row in u])[:, live]
