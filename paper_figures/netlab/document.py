@@ -15,7 +15,11 @@ import gpu_impl
 from gpu_impl.netlab.bandwidth import in_words
 from gpu_impl.netlab.contestants import CONTESTANTS
 from gpu_impl.netlab.point import Point
+from gpu_impl.netlab.race import Run
+from paper_figures.netlab.arrivals import arrivals, tidy
 from paper_figures.netlab.tables import COLUMNS, cells, in_short, model_in_words, models
+from paper_figures.netlab.time_to_loss import COLUMNS as RACE_COLUMNS
+from paper_figures.netlab.time_to_loss import rows_of
 
 RESULTS = Path(gpu_impl.__file__).parent / "netlab" / "results"
 
@@ -42,11 +46,22 @@ def tables(points: Sequence[Point]) -> str:
     return "\n".join([*lines, "", *(model_in_words(model, points) for model in models(points))]) + "\n"
 
 
+def race_tables(runs: Sequence[Run]) -> str:
+    """When each entrant is at Adam's loss, a table for each bandwidth, as markdown."""
+    found = []
+    for bandwidth, here in arrivals(tidy(runs)).groupby("bandwidth"):
+        head = [in_words(float(str(bandwidth))), *RACE_COLUMNS[1:]]
+        lines = [head, ["---"] * len(head), *rows_of(here)]
+        found.append("".join(f"| {' | '.join(line)} |\n" for line in lines))
+    return "\n".join(found)
+
+
 def main(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Of gpu_impl/netlab/results, or your own.")],
 ) -> None:
-    """Print the tables of docs/netlab.md from a file that onebit netlab --json has written."""
-    sys.stdout.write(tables(points_of(file)))
+    """Print the tables of docs/netlab.md from a file that onebit netlab or the race has written with --json."""
+    runs = json.loads(file.read_text(encoding="utf-8")).get("runs")
+    sys.stdout.write(tables(points_of(file)) if runs is None else race_tables([Run(**run) for run in runs]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 
 from gpu_impl.netlab.contestants import CONTESTANTS
 from gpu_impl.netlab.point import Point
+from gpu_impl.netlab.race import Run
 from paper_figures.netlab import document
 from paper_figures.netlab.model import OVERHEAD, STOP, fit, measured_crossover, per_byte, predicted_crossover
 from paper_figures.netlab.tables import crossover_in_words, crossovers, model_in_words, tables
@@ -157,6 +158,20 @@ def test_the_page_shows_the_committed_results():
     files = re.findall(r"`([\w-]+\.json)`", page)
     assert {*files} == {file.name for file in document.RESULTS.glob("*.json")}
     assert document.tables(document.points_of(document.RESULTS / files[0])) in page
+    runs = json.loads(max((document.RESULTS / "race").glob("*.json")).read_text())["runs"]
+    assert document.race_tables([Run(**run) for run in runs]) in page
+
+
+def test_seconds_are_compared_with_those_of_the_same_seed():
+    """An entrant of one seed, in which all were slow: it is three times as fast, whatever the others' median is."""
+
+    def run(entrant, seed, seconds):
+        curves = {"step": [0, 20], "seconds": [0.0, seconds], "loss": [3.0, 1.0], "payload_bytes": [0.0, 1e6]}
+        about = {"entrant": entrant, "title": entrant, "seed": seed, "lr": 1e-3, "n_workers": 4, "dim": 100}
+        return Run(**about, bandwidth=1e8, load=1.0, **curves)
+
+    runs = [run("ddp", 0, 9.0), run("ddp", 1, 3.0), run("ddp", 2, 3.0), run("1-bit", 0, 3.0)]
+    assert "| 1-bit | 20 | 3.0 | 3.0 | 1.0 | 1.000 | 1 |" in document.race_tables(runs)
 
 
 def test_in_the_committed_results_the_bytes_are_those_of_the_formula():
