@@ -53,6 +53,14 @@ def dense_allreduce_bytes(dim: int, n_workers: int) -> int:
     return 2 * (n_workers - 1) * SCALAR_BYTES * dim
 
 
+def number_of_chunks(server_chunks: int | None, n_workers: int) -> int:
+    """Of the all-reduce [C3]; None is one a worker."""
+    n_chunks = n_workers if server_chunks is None else arguments.integer("server_chunks", server_chunks)
+    if n_chunks > n_workers:
+        raise ValueError(f"server_chunks must be at most the number of workers, {n_workers}, got {n_chunks}")
+    return n_chunks
+
+
 def compressed_allreduce(
     buffers_ND: Array,
     worker_errors_ND: Array,
@@ -95,10 +103,7 @@ def compressed_allreduce(
     (n, dim), dtype = buffers_ND.shape, buffers_ND.dtype
     arguments.array("worker_errors_ND", worker_errors_ND, (n, dim), dtype)
     arguments.array("server_error_D", server_error_D, (dim,), dtype)
-    n_chunks = n if server_chunks is None else server_chunks
-    arguments.integer("server_chunks", n_chunks)
-    if n_chunks > n:
-        raise ValueError(f"server_chunks must be at most the number of workers, {n}, got {n_chunks}")
+    n_chunks = number_of_chunks(server_chunks, n)
     if live_D is not None and (live_D.shape != (dim,) or live_D.dtype != np.bool_):
         raise ValueError(f"live_D must be a boolean mask of shape ({dim},), got {live_D.dtype} {live_D.shape}")
     arguments.scale_block("scale_block", scale_block)

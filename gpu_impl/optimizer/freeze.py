@@ -92,7 +92,9 @@ def _what_it_waits_for(run: Run, step: str) -> str:
     """Why the rule has not ended the warm-up."""
     rule, window = run.freeze_rule, window_of(run.groups)
     if rule.is_too_early(window):
-        return f"{step}: too early to tell, norms are compared over {window:,} steps"
+        was_zero = len(rule.norms) > window
+        why = f"v was 0 {window:,} steps ago" if was_zero else f"norms are compared over {window:,} steps"
+        return f"{step}: too early to tell, {why}"
     correction_n = correction_of(run, window)
     if rule.is_due(max(run.steps, rule.lr_warmup_steps), window, correction_n):
         told = "is not over" if run.steps < rule.lr_warmup_steps else "is over, so the next step may end the warm-up"

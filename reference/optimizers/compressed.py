@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reference import arguments
-from reference.allreduce import AllreduceResult, compressed_allreduce
+from reference.allreduce import AllreduceResult, compressed_allreduce, number_of_chunks
 from reference.arithmetic import Array
 from reference.compressors import Compressor
 from reference.compressors.scaled_sign import SCALES
@@ -37,6 +37,10 @@ class CompressedOptimizer(Optimizer):
         if self.server_chunks is not None:
             arguments.integer("server_chunks", self.server_chunks)
         arguments.scale_block("scale_block", self.scale_block)
+
+    def _check_state(self, state: State) -> None:
+        number_of_chunks(self.server_chunks, state.n_workers)
+        super()._check_state(state)
 
     def exchange(self, state: State, buffers_ND: Array) -> AllreduceResult:
         """Average the workers' buffers (N, D), which are given away: the part that the ablations replace."""

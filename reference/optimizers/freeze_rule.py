@@ -82,7 +82,9 @@ def _what_it_waits_for(state: State, rule: str, beta2: float, arrays: Mapping[st
     """Why the rule has not ended the warm-up."""
     window = window_length(beta2)
     if is_too_early(state, beta2):
-        return f"too early to tell, norms are compared over {window:,} steps"
+        was_zero = len(state.variance_norms) > window
+        why = f"v was 0 {window:,} steps ago" if was_zero else f"norms are compared over {window:,} steps"
+        return f"too early to tell, {why}"
     if holds(rule, state, beta2):
         if state.step < lr_warmup_steps:
             return f"v has settled; lr_warmup_steps={lr_warmup_steps:,} is not over"

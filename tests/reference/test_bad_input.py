@@ -87,6 +87,13 @@ def test_every_optimizer(name):
         kind(**needed).init([1.0, 2.0], 2)
 
 
+def test_more_chunks_than_workers():
+    """Refused in the first step of the warm-up, not in the first step that is compressed."""
+    optimizer = OneBitAdam(**GOOD, server_chunks=3)
+    with pytest.raises(ValueError, match=r"^server_chunks must be at most the number of workers, 2, got 3"):
+        optimizer.step(optimizer.init(np.zeros(4, np.float32), 2), np.zeros((2, 4), np.float32))
+
+
 @pytest.mark.parametrize(
     ("params", "n_workers", "error", "says"),
     [
