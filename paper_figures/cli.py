@@ -48,7 +48,7 @@ def figures(
         typer.Option("--json", callback=writable_file, help="Write what was drawn, or is listed, to this file."),
     ] = None,
 ) -> None:
-    """Draw figures: loss against steps and bytes, mean and range over seeds.
+    """Draw figures: loss against steps and bytes, and more; each caption says what its lines and bands are.
 
     Finished runs are kept in .cache/runs (or $ONEBIT_CACHE), so an interrupted call goes on where it stopped.
     Exit status 3: all was drawn but for a file that can't be used.

@@ -82,7 +82,7 @@ def rests_on(chosen: list[Claim]) -> str:
     takes = timed if minutes >= 1 else "seconds"
     beside = f", and on {', '.join(others)}" if others else ""
     shown = list(dict.fromkeys(name for claim in chosen for name in claim.shown_in if name not in figures))
-    too = f"; shown by {', '.join(shown)}, too, which is not read" if shown else ""
+    too = f"; beside it, and deciding nothing: {', '.join(shown)}" if shown else ""
     return f"rests on {what} ({takes}, less what is in the cache){beside}{too}"
 
 

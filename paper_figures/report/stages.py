@@ -21,7 +21,7 @@ from theory.registry import all_theorems
 from theory.theorem import by_id
 from theory.verdict import judge
 from verification.loading import load_class
-from verification.mutants.score import Score, campaign, wilson
+from verification.mutants.score import Score, campaign, share_interval
 from verification.report import as_dict, coverage_of
 from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
@@ -160,7 +160,7 @@ def found_false(evidence: dict[str, Evidence]) -> list[str]:
             ]
     sampled = [row for row in evidence["mutants"].result["mutants"] if row["differs"]]
     alive = [row for row in sampled if not row["killed_by"]]
-    if wilson(len(sampled) - len(alive), len(sampled))[1] < 1 - MOST_ALIVE:
+    if share_interval(len(sampled) - len(alive), len(sampled))[1] < 1 - MOST_ALIVE:
         one = alive[0]
         lines.append(f"{len(alive)} of {len(sampled)} mutants live, such as {one['mutant']}: {one['bug']}")
     return lines

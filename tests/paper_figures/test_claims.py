@@ -158,7 +158,7 @@ def test_page_and_command_name_what_is_read_and_nothing_else(claim):
     for name, known in (("figures", set(all_figures())), ("other facts", set(GOOD) - set(all_figures()))):
         line = re.search(rf"^- {name}: (.*)$", bullets, flags=re.MULTILINE)
         assert set(re.findall(r"`([^`]+)`", line[1]) if line else ()) == facts.read & known
-    read, _, too = told.partition("; shown by ")
+    read, _, too = told.partition("; beside it, and deciding nothing: ")
     assert set(re.findall(r"[\w-]+", read)) & set(GOOD) == facts.read
     assert set(re.findall(r"\w+", too)) & set(all_figures()) == set(claim.shown_in)
 

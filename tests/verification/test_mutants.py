@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import textwrap
 
 import numpy as np
@@ -16,7 +17,7 @@ from verification.mutants.base_optimizer import BaseOptimizer
 from verification.mutants.base_zero_one import BaseZeroOne
 from verification.mutants.conditional import conditional
 from verification.mutants.families import ONLY_ALWAYS, all_bugs
-from verification.mutants.score import Mutant, population, row_of, sample, triggers, wilson, witnessed
+from verification.mutants.score import Mutant, population, row_of, sample, share_interval, triggers, witnessed
 from verification.mutants.triggers import DEVELOPMENT, HELD_OUT, both
 from verification.protocol import Hyper
 from verification.search.collective_space import large_cases
@@ -197,10 +198,12 @@ def test_triggers_that_no_case_combines_make_no_mutant():
     assert not witnessed(Mutant(next(iter(all_bugs())), trigger, "optimizer"))
 
 
-def test_wilson():
-    low, high = wilson(98, 100)
-    assert 0.92 < low < 0.98 < high < 0.995
-    assert wilson(0, 0) == (0.0, 1.0)
+def test_the_interval_is_exact():
+    """So wide that the share at each end has 2.5 % beyond what was counted."""
+    low, high = share_interval(98, 100)
+    assert sum(math.comb(100, k) * low**k * (1 - low) ** (100 - k) for k in (98, 99, 100)) == pytest.approx(0.025)
+    assert sum(math.comb(100, k) * high**k * (1 - high) ** (100 - k) for k in range(99)) == pytest.approx(0.025)
+    assert share_interval(0, 0) == (0.0, 1.0)
 
 
 @pytest.mark.one_in(4)

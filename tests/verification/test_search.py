@@ -141,6 +141,8 @@ def test_the_whole_time_is_so_much_a_call_and_so_much_an_element():
     assert whole_time(done_RK[:10], costs_RK) == pytest.approx(seconds_R.sum())
     falling_RK = np.column_stack([costs_RK, costs_RK[:, 0] / costs_RK[:, 1]])
     assert whole_time(falling_RK, costs_RK) > 0
+    a_call = seconds_R[:10].sum() / costs_RK[:10, 0].sum()  # rows a thousand times as long are not told from these
+    assert whole_time(done_RK[:10], costs_RK * [1, 1000]) == pytest.approx(a_call * costs_RK[:, 0].sum())
 
 
 def test_a_plain_input_must_pass(brief):

@@ -104,6 +104,7 @@ class Algorithm:
         huge: what gradients of the magnitude "huge" are multiplied by.
         no_magnitudes: magnitudes of gradients for which its state would overflow.
         exact: hyper-parameters that a run without rounding needs.
+        at_start: arrays of the state that are not 0 when a run starts, beside x -> their numbers.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Algorithm:
     huge: float = 1e28
     no_magnitudes: tuple[str, ...] = ()
     exact: Mapping[str, Any] = field(default_factory=lambda: {"beta1": 0.5})
+    at_start: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def known(self) -> dict[str, Any]:

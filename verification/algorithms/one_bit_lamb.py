@@ -87,13 +87,16 @@ def draw(name: str, level: Any, dim: int, rng: np.random.Generator) -> Any:
     """The value of a level: of ``layers`` so many sizes that add up to D, or those that a class declares."""
     if name != "layers" or not isinstance(level, str):
         return level
-    most = {"one": 1, "two": 2, "several": 6, "many": 40}[level]
+    most = {"one": 1, "two": 2, "several": 6, "many": 40 if dim < MANY_FROM else 300}[level]
     cuts = rng.integers(1, dim, most - 1) if dim > 1 else np.zeros(0, np.int64)
     if level == "several" and dim > 8:  # some of them small, as biases are
         cuts[: len(cuts) // 2] = rng.integers(1, 8, len(cuts) // 2)
     sizes = np.diff(np.unique(np.r_[0, cuts, dim]))
     return () if sizes.size == 1 else tuple(int(size) for size in sizes)
 
+
+MANY_FROM = 1025
+"""From this D on many layers are 300."""
 
 OVERFLOW = "v' or a layer's scale would overflow"
 REBUILT = "the gradient that is rebuilt may be 0, and nothing stands under the root"
@@ -122,4 +125,5 @@ ONE_BIT_LAMB = Algorithm(
     huge=1e12,
     no_magnitudes=("largest",),
     exact={"beta1": 0.5, "layers": ()},
+    at_start={"layer_scale_D": 1.0, "ratio_D": 1.0},
 )

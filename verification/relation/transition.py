@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -158,6 +158,25 @@ class Transition(ABC):
             )
 
 
+def started(start: Any, params_D: Array, at_start: Mapping[str, float]) -> Found:
+    """A run starts at its parameters, before step 1, and everything else is 0, or what ``at_start`` says.
+
+    Args:
+        start: the state that ``start()`` left.
+        params_D: what it was given.
+        at_start: arrays of the state -> their numbers, where those are not 0.
+    """
+    if start.step != 0:
+        yield Finding("protocol", "start", f"start() leaves a state of step {start.step}", "before.step == 0")
+    for name in array_names(start):
+        got = getattr(start, name)
+        wanted = params_D if SYMBOLS[name] == "x" else np.full_like(params_D, at_start.get(name, 0.0))
+        expected, exactly = np.broadcast_to(wanted, got.shape).astype(np.float64), np.zeros(got.shape)
+        for one in differs("protocol", "start", name, got, expected, exactly):
+            message, claim = f"start() leaves a state in which {one.message}", one.claim.replace("after.", "before.")
+            yield replace(one, message=message, claim=claim)
+
+
 SYMBOLS = {
     "params_ND": "x",
     "shared_D": "x",
@@ -166,6 +185,7 @@ SYMBOLS = {
     "accumulated_ND": "u",
     "variance_D": "v",
     "worker_errors_ND": "error",
+    "server_error_D": "server error",
     "trust_mean_D": "c-bar",
     "layer_scale_D": "s",
     "fresh_variance_D": "v'",

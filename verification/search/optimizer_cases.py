@@ -274,7 +274,7 @@ def _gradients(
         grads_TND[start, 0] += np.where(low_D, n_T[start], 0.0)
     dead_D = np.zeros(dim, np.bool_)
     if row["dead"] not in ("none", "nearly"):
-        dead_D = rng.random(dim) < rng.choice([0.3, 0.05, 1.0], p=[0.5, 0.4, 0.1])
+        dead_D = rng.random(dim) < rng.choice([0.3, 0.05, 1.0, 0.8, 0.98], p=[0.3, 0.25, 0.1, 0.2, 0.15])
         dead_D[rng.integers(dim)] = True
     # in a warm-up of another magnitude m-bar and the errors keep that for long
     warm_D = np.full(dim, {"tiny": SMALL, "subnormal": SMALL, "largest": WARM}.get(row["magnitude"], 1.0))

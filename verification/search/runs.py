@@ -21,7 +21,7 @@ from verification.relation.checkpoint import resized, same_state
 from verification.relation.collective import collective_round
 from verification.relation.compression import CompressionRound
 from verification.relation.finding import Finding, Misbehaved, not_finite
-from verification.relation.transition import same_bits
+from verification.relation.transition import same_bits, started
 from verification.search.cases import Call, Case, CollectiveCase, OptimizerCase, kind, workers_after
 from verification.search.driver import Driver
 from verification.search.layouts import MIXED, is_spoilt, overwrite, placed, spoil, spoil_returned
@@ -193,6 +193,9 @@ def _optimizer(driver: Driver, case: OptimizerCase, judged: set[str]) -> Iterato
     end, found = None, False
     for place, move in enumerate(follow(driver, case, DISTURBANCES)):
         findings = list(move.findings)
+        if place == 0 and move.before is not None:
+            findings += started(move.before, case.params_D, driver.traits.checked_as.at_start)
+            judged.add("start")
         if move.before is not None and move.after is not None:
             if not (where := not_finite({name: getattr(move.before, name) for name in array_names(move.before)})):
                 # what rounds nowhere was made for a run that is right up to here

@@ -44,6 +44,9 @@ that to be named."""
 WAITING = 0.5
 """Seconds between two looks at the time while other processes have cases left."""
 
+REACH = 16
+"""So many times longer rows than any that was done are still told from these."""
+
 TOLD_AFTER, TOLD_ABOVE = 0.05, 3
 """After this share of its time a search says how long a whole one takes, if that is so many times its limit."""
 
@@ -414,7 +417,8 @@ def _spread(some: Sequence[Any], count: int) -> tuple[Any, ...]:
 def whole_time(done_RK: NDArray[np.float64], all_RK: NDArray[np.float64]) -> float:
     """Seconds for all rows: so much a call and so much an element, by least squares on those that were done.
 
-    The elements count where their share is above two standard errors, or chance in short rows would decide on the long.
+    The elements count where their share is above two standard errors, and where a row that was done has a 16th of those
+    of the longest to come, a call; else chance in short rows would decide on the long.
 
     Args:
         done_RK: calls, elements and seconds of each row that was done.
@@ -426,7 +430,8 @@ def whole_time(done_RK: NDArray[np.float64], all_RK: NDArray[np.float64]) -> flo
     found_K = np.linalg.lstsq(shares_RK, each_R, rcond=None)[0]
     variance = ((each_R - shares_RK @ found_K) ** 2).sum() / max(1, len(each_R) - 2)
     error = math.sqrt(variance * np.linalg.pinv(shares_RK.T @ shares_RK)[1, 1])
-    if len(seconds_R) < LEAST_CASES or found_K[0] < 0 or found_K[1] <= 2 * error:  # so much a call
+    longest, seen = (float((costs[:, 1] / costs[:, 0]).max()) for costs in (all_RK, costs_RK))
+    if len(seconds_R) < LEAST_CASES or found_K[0] < 0 or found_K[1] <= 2 * error or longest > REACH * seen:  # a call
         found_K = np.array([seconds_R.sum() / costs_RK[:, 0].sum(), 0.0])
     return float((all_RK @ found_K).sum())
 
