@@ -36,6 +36,7 @@ from reference.experiments import RunConfig
 
 DENSE = replace(FROZEN, label="v frozen, 32 bits, κ = 0", color=BLACK, hyper={"variance_floor": 0.0})
 PUBLISHED = replace(ONE_BIT_NO_FLOOR, label="published, κ = 0", color=SKY)
+FLOORED = replace(ONE_BIT, label="published, κ = 1e-3", color=BLUE)
 UPDATE_NO_FLOOR = replace(
     ONE_BIT, label="update form, κ = 0", color=ORANGE, hyper={"compress": "update", "variance_floor": 0.0}
 )
@@ -45,7 +46,7 @@ BOTH = replace(ONE_BIT, label="update, blocks of 64", color=PURPLE, hyper={"comp
 FORMS = (
     DENSE,
     PUBLISHED,
-    replace(ONE_BIT, label="published, κ = 1e-3", color=BLUE),
+    FLOORED,
     UPDATE_NO_FLOOR,
     UPDATE,
     BLOCKS,

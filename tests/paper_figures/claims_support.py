@@ -368,8 +368,6 @@ def partly_bad_facts():
             "spread of √v over coordinates against that of the average of g²"]),
         ("P5", {"variance_stability": variances(0.01, restless=9.0)}, [
             "character transformer, the array that moves most", "digits MLP, the array that moves most"]),
-        ("P6", {"freeze_rule": rule(TRUE_LEVELS, since=60)}, [
-            "digits MLP, β2 = 0.98", "character transformer, β2 = 0.98", "logistic regression, β2 = 0.98"]),
         ("P35", {"freeze_rule": rule(TRUE_LEVELS | {ONE_BIT.label: 5.0}, late=("mlp",))}, [
             "digits MLP, in the first half"]),
         ("P7", on("digits_mlp", {ONE_BIT.label: 1.0}), ["digits MLP"]),
@@ -398,6 +396,8 @@ def fatal_facts():
     return [
         ("P1", on("denoising", {FROZEN.label: 1.0}), ["denoising autoencoder, 32 bits"]),
         ("P2", on("char_transformer", {ONE_BIT.label: 1.2e-2}), ["character transformer"]),
+        ("P6", {"freeze_rule": rule(TRUE_LEVELS, since=60)}, [
+            "digits MLP, β2 = 0.98", "character transformer, β2 = 0.98", "logistic regression, β2 = 0.98"]),
         ("P7", on("denoising", {ONE_BIT.label: 2e-2}), ["denoising autoencoder"]),
         ("P14", {"warmup_length": sweep("freeze_step", ONE_BIT.label, {1: 5e-3, 100: 1e-2}, {ADAM.label: 1e-2})}, [
             "T_w = 1 against 100"]),

@@ -1,18 +1,32 @@
-"""P31: the update form and block scales are more robust than the published form."""
+"""P31: with a floor no form diverges; the update form and block scales close most of the gap on the game."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from paper_figures.algorithms import FROZEN, ONE_BIT
 from paper_figures.claims.claim import Check, Claim, Facts
 from paper_figures.claims.facts import where
 from paper_figures.claims.problems import game
-from paper_figures.claims.statistics import above, final, paired
+from paper_figures.claims.statistics import Runs, above, final, paired
 from paper_figures.figures.gan import BLOCKS as GAN_BLOCKS
 from paper_figures.figures.gan import UPDATE as GAN_UPDATE
-from paper_figures.figures.robustness import BLOCKS, BOTH, DENSE, PUBLISHED, SETTINGS, UPDATE
+from paper_figures.figures.robustness import BLOCKS, BOTH, DENSE, FLOORED, PUBLISHED, SETTINGS, UPDATE
+
+HARDEST = list(SETTINGS)[-1]
+"""Where the check must see what a missing floor does."""
 
 SHARE = 0.75
 """Of the gap between one magnitude a chunk and 32 bits, on the game: what must be closed."""
+
+
+def _none_diverges(found: Runs, dense: Runs, setting: str) -> Check:
+    """That no seed diverges where 32 bits do not."""
+    lost = int((found.diverged_S & ~dense.diverged_S).sum())
+    return Check(
+        setting=setting, value=lost, unit=f"of {len(found.seeds_S)} seeds diverge where 32 bits do not",
+        test="exact, of these runs: none does", n_seeds=len(found.seeds_S), exact=lost == 0, required=True,
+    )  # fmt: skip
 
 
 def measure(facts: Facts) -> list[Check]:
@@ -21,17 +35,14 @@ def measure(facts: Facts) -> list[Check]:
     for name, (_, column) in SETTINGS.items():
         here = where(facts["robustness"], setting=name)
         dense = final(here, DENSE.label, column)
-        for form in (UPDATE, BLOCKS, BOTH):
-            found = final(here, form.label, column)
-            lost = int((found.diverged_S & ~dense.diverged_S).sum())
-            checks.append(
-                Check(
-                    setting=f"{name}, {form.label}", value=lost,
-                    unit=f"of {len(found.seeds_S)} seeds diverge where 32 bits do not",
-                    test="exact, of these runs: none does",
-                    n_seeds=len(found.seeds_S), exact=lost == 0, required=True,
-                )
-            )  # fmt: skip
+        checks += [
+            _none_diverges(final(here, form.label, column), dense, f"{name}, {form.label}")
+            for form in (FLOORED, UPDATE, BLOCKS, BOTH)
+        ]
+        if name == HARDEST:
+            bare = _none_diverges(final(here, PUBLISHED.label, column), dense, f"{name}, {PUBLISHED.label}")
+            checks.append(replace(bare, test="exact, of these runs: some do", exact=not bare.exact, required=False,
+                                  guard=True))  # fmt: skip
     runs = game(facts)
     published, dense = runs(ONE_BIT.label), runs(FROZEN.label)
     gap_S = paired(published, dense)
@@ -48,11 +59,12 @@ def measure(facts: Facts) -> list[Check]:
 
 CLAIM = Claim(
     id="P31",
-    title="More robust forms",
+    title="The forms with a floor",
     statement=(
-        "With the default variance floor the update form (C12), blocks of 64 with a scale each (C13), and both "
-        "together diverge in none of these runs in which v frozen with 32 bits does not. On the game, blocks of 32 and "
-        "the update form each close more than three quarters of the gap between one bit, as published, and 32 bits."
+        "With the default variance floor no form diverges in a run in which v frozen with 32 bits does not: neither "
+        "the published one, nor the update form (C12), nor blocks of 64 (C13), nor both together. Without a floor the "
+        "published one does. So it is the floor that is robust, not the form. On the game, blocks of 32 and the update "
+        "form each close more than three quarters of the gap between one bit, as published, and 32 bits."
     ),
     where="this project; the idea of block scales is that of dist-EF-blockSGDM",
     published="",
