@@ -61,8 +61,8 @@ CLAIM = Claim(
     id="P31",
     title="The forms with a floor",
     statement=(
-        "With the default variance floor no form diverges in a run in which v frozen with 32 bits does not: neither "
-        "the published one, nor the update form (C12), nor blocks of 64 (C13), nor both together. Without a floor the "
+        "With the default variance floor no form diverges in a run in which v frozen with 32 bits does not. The forms "
+        "are the published one, the update form (C12), blocks of 64 (C13), and both together. Without a floor the "
         "published one does. So it is the floor that is robust, not the form. On the game, blocks of 32 and the update "
         "form each close more than three quarters of the gap between one bit, as published, and 32 bits."
     ),
