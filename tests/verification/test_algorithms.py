@@ -113,6 +113,16 @@ def test_a_layers_numbers_are_one_at_all_its_elements():
         assert replace(relation, after=replace(relation.after, **{array_name: array})).findings(), array_name
 
 
+def test_a_scale_below_zero_makes_no_tolerance_below_zero():
+    """Of a wrong class that has such scales something is found, and can be told."""
+    (*_, last) = transitions(*RUNS["lamb"])
+    states = [replace(one, layer_scale_D=-one.layer_scale_D) for one in (last.before, last.after)]
+    relation = replace(last, before=states[0], after=states[1])
+    assert (relation.round.u_tolerance_ND >= 0).all()
+    assert np.all(relation.round.output_tolerance_D >= 0)
+    assert relation.findings()
+
+
 @pytest.mark.parametrize("doubling", [None, 1, 2, 3, 16])
 def test_the_policies_are_those_of_the_reference(doubling):
     for local_doubling in (1, 3, 7, 32678):

@@ -33,7 +33,9 @@ def near(expression: str, expected: Any, tolerance: Any) -> str:
 
 
 def above(tolerance: float) -> str:
-    """``tolerance`` in at most three digits, or the next number of so many above it."""
+    """``tolerance`` in at most three digits, or the next number of so many above it; below 0, which none is, 0."""
+    if tolerance <= 0:
+        return "0"
     texts = (f"{factor * tolerance:.2e}" for factor in (1.0, 1.005, 1.01))
     text = next(text for text in texts if float(text) >= tolerance)
     digits, _, exponent = text.partition("e")

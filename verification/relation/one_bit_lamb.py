@@ -182,16 +182,17 @@ class LambRelation(StepRelation):
         h, b, traits = self.hyper, self.before, self.traits
         m_D, g_ND, e_ND = (a.astype(np.float64) for a in (b.momentum_D, self.grads_ND, b.worker_errors_ND))
         s_D, live_D = b.layer_scale_D.astype(np.float64), b.variance_D > 0
-        sizes_ND = s_D * (h.beta1 * np.abs(m_D) + (1 - h.beta1) * np.abs(g_ND)) + np.abs(e_ND)
+        size_D = np.abs(s_D)  # a wrong one may be below 0
+        sizes_ND = size_D * (h.beta1 * np.abs(m_D) + (1 - h.beta1) * np.abs(g_ND)) + np.abs(e_ND)
         slack_ND: Floats = np.zeros_like(sizes_ND)
         for dtype in (traits.dtype, "float64"):
             own = rounding.momentum_tolerance(m_D, g_ND, 0.0, h.beta1, dtype, complement=traits.complement)
             more = rounding.gamma(3, dtype)
-            slack_ND += s_D * own * (1 + more) + more * sizes_ND
-        slack_ND += (spill(traits) + traits.lost(8)) * (1 + s_D) * (sizes_ND > 0)
+            slack_ND += size_D * own * (1 + more) + more * sizes_ND
+        slack_ND += (spill(traits) + traits.lost(8)) * (1 + size_D) * (sizes_ND > 0)
         received_D = s_D * self.after.momentum_D
         back = product(Known(self.after.momentum_D.astype(np.float64)), Known(s_D), traits, 3)  # it was divided by s
-        slack_D = 0.0 if self.exact else back.tolerance + s_D * spill(traits)
+        slack_D = 0.0 if self.exact else back.tolerance + size_D * spill(traits)
         return CompressionRound(
             np.where(live_D, s_D * (h.beta1 * m_D + (1 - h.beta1) * g_ND) + e_ND, 0.0),
             np.where(live_D, slack_ND, 0.0),
