@@ -67,9 +67,14 @@ def renewed(old: dict[str, Any], store: RunStore, report: Path, today: str) -> d
     new["again"] = old.get("again", {})
     if (page := report / "claims.json").is_file():
         claims = json.loads(page.read_text())
-        new |= {"decided": today, "again": {}, "verdicts": {claim["id"]: claim["verdict"] for claim in claims}}
-        new["checks"] = {claim["id"]: [check_row(check) for check in claim["checks"]] for claim in claims}
+        new |= {"decided": today, "again": {}} | outcomes(claims)
     return new
+
+
+def outcomes(claims: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """``verdicts`` and ``checks`` of these claims."""
+    verdicts = {claim["id"]: claim["verdict"] for claim in claims}
+    return {"verdicts": verdicts, "checks": {claim["id"]: list(map(check_row, claim["checks"])) for claim in claims}}
 
 
 def numbers_of(old: dict[str, Any], store: RunStore, measured: str) -> dict[str, Any]:
@@ -99,10 +104,8 @@ def there(configs: Iterable[RunConfig], store: RunStore) -> bool:
 
 def decided_again(old: dict[str, Any], claims: list[dict[str, Any]], today: str) -> dict[str, Any]:
     """The record with the verdicts and checks of some claims, which were decided by themselves."""
-    verdicts = {claim["id"]: claim["verdict"] for claim in claims}
-    checks = {claim["id"]: [check_row(check) for check in claim["checks"]] for claim in claims}
-    again = old.get("again", {}) | dict.fromkeys(verdicts, today)
-    return old | {"verdicts": old["verdicts"] | verdicts, "checks": old["checks"] | checks, "again": again}
+    new = {name: old[name] | found for name, found in outcomes(claims).items()}
+    return old | new | {"again": old.get("again", {}) | dict.fromkeys((claim["id"] for claim in claims), today)}
 
 
 def check_row(check: dict[str, Any]) -> tuple[str, str, str, str, str]:

@@ -167,10 +167,11 @@ class Traits:
             raise ValueError(f"{under_test.__name__}.takes has {name}, so extensions must have it too")
         traits = cls(**values)
         for name in ("refresh_policy", "meeting_policy"):
-            if values[name] is not None and algorithm.name != "zero_one_adam":
+            if values[name] is None:
+                continue
+            if algorithm.name != "zero_one_adam":
                 raise ValueError(f"{under_test.__name__}.{name} is for 0/1 Adam, and {algorithm.title} has none")
-            if values[name] is not None:
-                _policy(f"{under_test.__name__}.{name}", values[name], traits.hyper())
+            _policy(f"{under_test.__name__}.{name}", values[name], traits.hyper())
         return traits
 
     @property

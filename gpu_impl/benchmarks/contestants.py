@@ -86,8 +86,10 @@ class Contestants:
         self.kept, self.temporaries = kept, temporaries
         return True
 
-    def enter_backends(self, names: Sequence[str], buffers: Buffers, share: Share) -> None:
-        """All kernels of these backends."""
+    def enter_backends(
+        self, names: Sequence[str], buffers: Buffers, share: Share, rows: Sequence[Tensor] | None
+    ) -> None:
+        """All kernels of these backends; those of 0/1 Adam and LAMB where there are ``rows`` for them."""
         for name in names:
             if not self.fits(name, f"step/{name}"):
                 continue
@@ -97,15 +99,11 @@ class Contestants:
             except ValueError as error:
                 self.missing[f"step/{name}"] = f"left out: {error}"
                 continue
-            for kernel, call in kernel_calls(backend, buffers, share).items():
+            calls = kernel_calls(backend, buffers, share)
+            if rows is not None and name != "triton-v1":
+                calls |= family_calls(backend, buffers, rows)
+            for kernel, call in calls.items():
                 self.calls[f"{kernel}/{name}"] = call
-
-    def enter_family(self, names: Sequence[str], buffers: Buffers) -> None:
-        """The kernels of 0/1 Adam and LAMB of these backends."""
-        for name in names:
-            if self.fits(name, f"walk/{name}"):
-                for kernel, call in family_calls(rung(name, buffers.params.device), buffers).items():
-                    self.calls[f"{kernel}/{name}"] = call
 
     def enter_peers(self, ours: Buffers, n_workers: int, stack: ExitStack) -> None:
         """Torch's Adam and DeepSpeed's 1-bit Adam."""
@@ -172,15 +170,12 @@ def contestants(
     target = flat_buffer(dim, device=device)
     found.calls["copy/torch"] = lambda: target.copy_(ours.params)
     found.calls["scale_in_place/torch"] = lambda: target.mul_(1.0)
-    found.enter_backends([name for name in backends if name != "torch"], ours, share)
+    with_family = form == PUBLISHED and found.fits("rows of the family", "walk")
+    rows = [flat_buffer(dim, device=device).uniform_() for _ in range(3)] if with_family else None
+    found.enter_backends([name for name in backends if name != "torch"], ours, share, rows)
     if peers:
         found.enter_peers(ours, n_workers, stack)
-    with_family = form == PUBLISHED and found.fits("rows of the family", "walk")
-    if with_family:
-        found.enter_family([name for name in backends if name not in ("torch", "triton-v1")], ours)
-    found.enter_backends([name for name in backends if name == "torch"], ours, share)  # needs most memory
-    if with_family:
-        found.enter_family([name for name in backends if name == "torch"], ours)
+    found.enter_backends([name for name in backends if name == "torch"], ours, share, rows)  # needs most memory
     return found
 
 
@@ -248,11 +243,13 @@ def kernel_calls(backend: Backend, buffers: Buffers, share: Share) -> dict[str, 
     return dict(zip(KERNELS, (compress, server, apply, step, adam, gradient_norm), strict=True))
 
 
-def family_calls(backend: Backend, buffers: Buffers) -> dict[str, Callable[[], object]]:
-    """The kernels that 0/1 Adam and LAMB have beside those of 1-bit Adam, as functions without arguments."""
+def family_calls(backend: Backend, buffers: Buffers, rows: Sequence[Tensor]) -> dict[str, Callable[[], object]]:
+    """The kernels that 0/1 Adam and LAMB have beside those of 1-bit Adam, as functions without arguments; ``rows`` are
+    three more buffers (D,).
+    """
     x, m, v, grad = buffers.params, buffers.momentum, buffers.variance, buffers.grad
     dim, device = x.shape[0], x.device
-    first, second, third = (flat_buffer(dim, device=device).uniform_() for _ in range(3))
+    first, second, third = rows
     scalars, floor = step_scalars(1e-3, device=device), torch.zeros(1, device=device)
     ignored = torch.zeros(1, dtype=torch.int64, device=device)
     layers = Layers.of([dim // LAYERS] * (LAYERS - 1) + [dim - dim // LAYERS * (LAYERS - 1)], device)
@@ -274,8 +271,9 @@ def family_calls(backend: Backend, buffers: Buffers) -> dict[str, Callable[[], o
         backend.lamb_form(first, m, second, grad, layers, ones, ignored, factor=1.0, beta1=beta1)
 
     def lamb_refresh() -> None:
-        rows = (first, m, third, second, v)
-        backend.lamb_refresh(*rows, layers, ones, largest, beta1=beta1, beta2=beta2, eps=eps)
+        backend.lamb_refresh(
+            first, m, third, second, v, layers, ones, largest, beta1=beta1, beta2=beta2, eps=eps
+        )  # fmt: skip
 
     return dict(zip(FAMILY_KERNELS, (walk, lamb_moments, lamb_move, lamb_form, lamb_refresh), strict=True))
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -76,7 +76,7 @@ class Optimizer(ABC):
         for name in ("eps", "variance_floor"):
             if hasattr(self, name):
                 arguments.number(name, getattr(self, name))
-        for field in fields(self):
+        for field in dataclasses.fields(self):
             if field.type == "bool":
                 arguments.boolean(field.name, getattr(self, field.name))
 
