@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from reference import OneBitAdam
+from theory import rounding
 
 SMALL_SIZES = [1, 7, 8, 9, 63, 65]
 LARGE_SIZE = 1000003
@@ -71,3 +72,36 @@ def same_state(a, b):
         if name != "slots"
         for y in [getattr(b, name)]
     )
+
+
+def l1_residual(before, grads_ND, after, beta1):
+    """By how much a compressed step misses L1: what it sent and kept, against what was asked for and owed; (D,)."""
+    left_D = after.momentum + after.worker_errors.mean(axis=0, dtype=np.float64) + after.server_error
+    asked_D = beta1 * before.momentum.astype(np.float64) + (1 - beta1) * grads_ND.mean(axis=0, dtype=np.float64)
+    owed_D = before.worker_errors.mean(axis=0, dtype=np.float64) + before.server_error
+    return np.abs(left_D - asked_D - owed_D)
+
+
+def l1_tolerance(before, grads_ND, after, beta1):
+    """What rounding may do to L1 in one step: every u_i, every error, the average, the server error; then our own sums.
+
+    The terms are the bounds of theorem T11 for each rounded operation; float64 sums of at most N + 4 float32 terms add
+    gamma_{N+4} of float64.
+    """
+    n = len(grads_ND)
+    u_ND = np.float64(beta1) * before.momentum + np.float64(1 - beta1) * grads_ND + before.worker_errors
+    u_tolerance_ND = np.stack(
+        [
+            rounding.momentum_tolerance(before.momentum, g_D, e_D, beta1, "float32", form="product")
+            for g_D, e_D in zip(grads_ND, before.worker_errors, strict=True)
+        ]
+    )
+    left_ND = np.abs(after.worker_errors.astype(np.float64))
+    u = rounding.unit_roundoff("float32")
+    error_tolerance_ND = u / (1 - u) * left_ND  # fl(u - s q) is one rounding of what it is compared with
+    scales_N = np.abs(u_ND - after.worker_errors).max(axis=1) * (1 + rounding.gamma(8, "float32"))
+    mean_tolerance_D = rounding.mean_tolerance(scales_N, before.server_error, "float32")
+    server_tolerance_D = u / (1 - u) * np.abs(after.server_error.astype(np.float64))
+    size_D = np.abs(u_ND).mean(axis=0) + left_ND.mean(axis=0) + np.abs(after.momentum) + np.abs(before.server_error)
+    own_D = rounding.gamma(n + 4, "float64") * 4 * size_D
+    return u_tolerance_ND.mean(axis=0) + error_tolerance_ND.mean(axis=0) + mean_tolerance_D + server_tolerance_D + own_D

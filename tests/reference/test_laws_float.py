@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_support import LARGE_SIZE, SMALL_SIZES, WORKERS, floats, same, same_state
+from reference_support import LARGE_SIZE, SMALL_SIZES, WORKERS, floats, l1_residual, l1_tolerance, same, same_state
 
 from reference import Adam, OneBitAdam, compressed_allreduce, load, save
 from reference.allreduce import chunk_slices
 from reference.bits import pack_signs, unpack_signs
 from reference.compressors.scaled_sign import scale_of
-from theory import rounding
 
 workers = pytest.mark.parametrize("n_workers", WORKERS)
 scales = pytest.mark.parametrize("scale", ["l1", "l2"])
@@ -30,31 +29,6 @@ def compressed_run(optimizer, n_workers, dim, steps, seed=0):
         state = after
 
 
-def l1_tolerance(before, grads_ND, after, beta1):
-    """What rounding may do to L1 in one step: every u_i, every error, the average, the server error; then our own sums.
-
-    The terms are the bounds of theorem T11 for each rounded operation; float64 sums of at most N + 4 float32 terms add
-    gamma_{N+4} of float64.
-    """
-    n = len(grads_ND)
-    u_ND = np.float64(beta1) * before.momentum + np.float64(1 - beta1) * grads_ND + before.worker_errors
-    u_tolerance_ND = np.stack(
-        [
-            rounding.momentum_tolerance(before.momentum, g_D, e_D, beta1, "float32", form="product")
-            for g_D, e_D in zip(grads_ND, before.worker_errors, strict=True)
-        ]
-    )
-    left_ND = np.abs(after.worker_errors.astype(np.float64))
-    u = rounding.unit_roundoff("float32")
-    error_tolerance_ND = u / (1 - u) * left_ND  # fl(u - s q) is one rounding of what it is compared with
-    scales_N = np.abs(u_ND - after.worker_errors).max(axis=1) * (1 + rounding.gamma(8, "float32"))
-    mean_tolerance_D = rounding.mean_tolerance(scales_N, before.server_error, "float32")
-    server_tolerance_D = u / (1 - u) * np.abs(after.server_error.astype(np.float64))
-    size_D = np.abs(u_ND).mean(axis=0) + left_ND.mean(axis=0) + np.abs(after.momentum) + np.abs(before.server_error)
-    own_D = rounding.gamma(n + 4, "float64") * 4 * size_D
-    return u_tolerance_ND.mean(axis=0) + error_tolerance_ND.mean(axis=0) + mean_tolerance_D + server_tolerance_D + own_D
-
-
 @workers
 @scales
 @pytest.mark.parametrize("dim", [*SMALL_SIZES, 65_537, pytest.param(LARGE_SIZE, marks=pytest.mark.soak)])
@@ -62,10 +36,7 @@ def test_l1_conservation_within_rounding(dim, n_workers, scale):
     optimizer = OneBitAdam(lr=1e-3, freeze_step=1, scale=scale)
     for before, grads_ND, after in compressed_run(optimizer, n_workers, dim, steps=1 if dim > 65_000 else 4):
         live_D = np.ones(dim, bool) if before.live is None else before.live
-        left_D = after.momentum + after.worker_errors.mean(axis=0, dtype=np.float64) + after.server_error
-        asked_D = 0.9 * before.momentum.astype(np.float64) + (1 - 0.9) * grads_ND.mean(axis=0, dtype=np.float64)
-        owed_D = before.worker_errors.mean(axis=0, dtype=np.float64) + before.server_error
-        residual_D = np.abs(left_D - asked_D - owed_D)[live_D]
+        residual_D = l1_residual(before, grads_ND, after, 0.9)[live_D]
         tolerance_D = l1_tolerance(before, grads_ND, after, 0.9)[live_D]
         assert (residual_D <= tolerance_D).all()
         if dim >= 63:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reference_support import same, same_state
+from reference_support import l1_residual, l1_tolerance, same, same_state
 
 from reference import State, load, resize, save
 from reference.compressors import TopK
@@ -104,9 +104,8 @@ def test_what_changes_the_steps_to_come_alone_is_free(changed):
     state, other = after(made("one_bit_adam"), 7), made("one_bit_adam", **changed)
     grads_ND = gradients(1, seed=1)[0] * (0.05 if "max_grad_norm" in changed else 1)
     moved = other.step(state, grads_ND)
-    beta1 = other.beta1
-    owed_D = beta1 * state.momentum + (1 - beta1) * grads_ND.mean(axis=0) + state.total_error
-    assert np.allclose(moved.momentum + moved.total_error, owed_D, atol=1e-5)
+    about = state, grads_ND, moved, other.beta1
+    assert (l1_residual(*about) <= l1_tolerance(*about)).all()
 
 
 @pytest.mark.parametrize("name", [name for name, kind in OPTIMIZERS.items() if not kind.freezes])
