@@ -52,10 +52,29 @@ class Layers:
         ]
         return torch.tensor(rows, dtype=torch.int64, device=self.device).view(-1, 3)
 
+    @cached_property
+    def parts(self) -> Tensor:
+        """The number of tasks of each layer (L,) int64."""
+        return torch.tensor([-(-size // BLOCK) for size in self.sizes], dtype=torch.int64, device=self.device)
+
+    @cached_property
+    def are_aligned(self) -> bool:
+        """Whether every layer starts and ends at a multiple of eight elements, as those of an optimizer do."""
+        return all(size % 8 == 0 for size in self.sizes)
+
     def spread(self, values: Tensor) -> Tensor:
         """For each element the number of its layer (D,), of (L,)."""
         return values.repeat_interleave(self.lengths, output_size=self.dim)
 
     def reduce(self, values: Tensor, how: str) -> Tensor:
         """The "sum" or "max" over each layer (L,) of ``values`` (D,)."""
-        return torch.segment_reduce(values, how, lengths=self.lengths)
+        return segment_reduce(values, how, self.lengths)
+
+
+def segment_reduce(values: Tensor, how: str, lengths: Tensor) -> Tensor:
+    """The "sum" or "max" over each of the consecutive parts of these lengths (L,) of ``values``, of one dimension.
+
+    A GPU reduces those by many threads each, those of several dimensions by one; and that the lengths fit is not asked
+    again, for the answer would stop it.
+    """
+    return torch.segment_reduce(values, how, lengths=lengths, unsafe=True)

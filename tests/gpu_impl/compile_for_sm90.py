@@ -56,6 +56,7 @@ BYTES = dict.fromkeys(("shared", "message", "received", "reply"), "*u8")
 TILED = {"ROWS": ROWS, "TILES": TILES}
 SUM = {"TOGETHER": TOGETHER, "EXACT": False}
 BLOCKS = {"BLOCK": 1024}
+LAYERS = {"TILE": 1024, "ALIGNED": True}
 FULL = {"FIRST": False, "KEEP": False, "L1": False}
 PLAIN = {"preconditioner": None}
 """compress without P, which is the momentum form; the others have it."""
@@ -96,11 +97,12 @@ CASES = [
     (adam, {"grad": "*fp32"}, {**BLOCKS, "COPY": False, "copy": None}),
     (walk, {"grad": "*fp32", "counts": "*i32"}, {**BLOCKS, "COPY": False, "copy": None}),
     (walk, {"grad": "*bf16", "counts": "*i32"}, {**BLOCKS, "COPY": True}),
-    (lamb_moments, {"grad": "*fp32"}, {"TILE": 1024, "COPY": False, "copy": None}),
-    (lamb_move, {}, {"TILE": 1024, "COPY": False, "FROZEN": False, "copy": None}),
-    (lamb_move, {}, {"TILE": 1024, "COPY": False, "FROZEN": True, "copy": None}),
-    (lamb_form, {"grad": "*fp32", "counts": "*i32", "scale": "*fp32"}, {"TILE": 1024}),
-    (lamb_refresh, {"scale": "*fp32"}, {"TILE": 1024}),
+    (lamb_moments, {"grad": "*fp32"}, {**LAYERS, "COPY": False, "copy": None}),
+    (lamb_move, {}, {**LAYERS, "COPY": False, "FROZEN": False, "copy": None}),
+    (lamb_move, {}, {**LAYERS, "COPY": False, "FROZEN": True, "copy": None}),
+    (lamb_form, {"grad": "*fp32", "counts": "*i32", "scale": "*fp32"}, LAYERS),
+    (lamb_refresh, {"scale": "*fp32"}, LAYERS),
+    (lamb_refresh, {"scale": "*fp32"}, {**LAYERS, "ALIGNED": False}),
     (finish_scale, {}, {**BLOCKS, "L1": False, "COUNT_IGNORED": True}),
     (finish_scale, {}, {**BLOCKS, "L1": True, "COUNT_IGNORED": False, "ignored": None, "ignored_partials": None}),
     (variance_sums, {}, BLOCKS),
@@ -114,9 +116,9 @@ CASES = [
     (v1.server_v1, BYTES, {**BLOCKS, "L1": False}),
     (v1.apply_v1, BYTES, {**BLOCKS, "COPY": False, "copy": None}),
 ]
-WHOLE = ("grad", "preconditioner", "u", "w", "parameters", "momentum", "variance")
-WIDE = (compress, server, apply, adam)
-"""Kernels that read whole tiles without a mask, and the buffers that they read so."""
+WHOLE = ("grad", "preconditioner", "u", "w", "parameters", "momentum", "variance", "fresh", "buffer")
+WIDE = (compress, server, apply, adam, lamb_moments, lamb_move, lamb_form, lamb_refresh)
+"""Kernels that read 16 bytes at a time, and the buffers that they read so."""
 TARGET = GPUTarget("cuda", 90, 32)
 DTYPES = {
     "*fp64": torch.float64,
@@ -165,7 +167,8 @@ def main() -> None:
         )
         ptx = triton.compile(source, target=TARGET, options=LAUNCH).asm["ptx"]
         found = {name: len(re.findall(pattern, ptx)) for name, pattern in PATTERNS.items()}
-        streams = sum(signature.get(name) == "*fp32" for name in WHOLE) if kernel in WIDE else 0
+        is_wide = kernel in WIDE and constants.get("ALIGNED", True)
+        streams = sum(signature.get(name) == "*fp32" for name in WHOLE) if is_wide else 0
         records.append({"kernel": kernel.__name__, "streams": streams, "misread": misread(kernel, signature), **found})
     json.dump(records, sys.stdout)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from gpu_impl.kernels.layers import BLOCK, Layers
+from gpu_impl.kernels.layers import Layers, segment_reduce
 from gpu_impl.kernels.state import F64
 from gpu_impl.kernels.step_scalars import StepScalars
 from gpu_impl.kernels.triton_.elements import (
@@ -24,6 +26,19 @@ from gpu_impl.kernels.triton_.elements import (
 from gpu_impl.kernels.triton_.launch import launch
 
 TILE = 1024
+
+
+@triton.jit
+def part_of(tasks, p, ALIGNED: tl.constexpr):
+    """First element of task ``p`` and the one behind its last; ALIGNED: both known to be multiples of 8, so that loads
+    are 16 bytes wide in spite of their mask.
+    """
+    start = tl.load(tasks + 3 * p)
+    stop = tl.load(tasks + 3 * p + 1)
+    if ALIGNED:
+        start = tl.multiple_of(start, 8)
+        stop = tl.multiple_of(stop, 8)
+    return start, stop
 
 
 @triton.jit
@@ -51,6 +66,7 @@ def lamb_moments(
     complement2,
     eps,
     COPY: tl.constexpr,
+    ALIGNED: tl.constexpr,
     TILE: tl.constexpr,
 ):
     """Program p: task p."""
@@ -58,8 +74,7 @@ def lamb_moments(
     if factor != factor:  # noqa: PLR0124 - NaN: the step is skipped [C8]
         return
     p = tl.program_id(0)
-    start = tl.load(tasks + 3 * p)
-    stop = tl.load(tasks + 3 * p + 1)
+    start, stop = part_of(tasks, p, ALIGNED)
     of_x = tl.zeros([TILE], tl.float64)
     of_r = tl.zeros([TILE], tl.float64)
     for first in range(start, stop, TILE):
@@ -74,8 +89,8 @@ def lamb_moments(
         wide = x.to(tl.float64)
         of_x += wide * wide
         of_r += r * r
-    tl.store(partials + 2 * p, tl.sum(of_x, axis=0))
-    tl.store(partials + 2 * p + 1, tl.sum(of_r, axis=0))
+    tl.store(partials + p, tl.sum(of_x, axis=0))
+    tl.store(partials + tl.num_programs(0) + p, tl.sum(of_r, axis=0))
 
 
 @triton.jit
@@ -91,6 +106,7 @@ def lamb_move(
     eps,
     COPY: tl.constexpr,
     FROZEN: tl.constexpr,
+    ALIGNED: tl.constexpr,
     TILE: tl.constexpr,
 ):
     """Program p: task p."""
@@ -98,8 +114,7 @@ def lamb_move(
     if factor != factor:  # noqa: PLR0124
         return
     p = tl.program_id(0)
-    start = tl.load(tasks + 3 * p)
-    stop = tl.load(tasks + 3 * p + 1)
+    start, stop = part_of(tasks, p, ALIGNED)
     ratio = tl.load(trust + tl.load(tasks + 3 * p + 2))
     correction = frozen_correction if FROZEN else tl.load(step + VARIANCE_CORRECTION)
     for first in range(start, stop, TILE):
@@ -127,12 +142,12 @@ def lamb_form(
     factor,
     beta1,
     complement1,
+    ALIGNED: tl.constexpr,
     TILE: tl.constexpr,
 ):
     """Program p: task p."""
     p = tl.program_id(0)
-    start = tl.load(tasks + 3 * p)
-    stop = tl.load(tasks + 3 * p + 1)
+    start, stop = part_of(tasks, p, ALIGNED)
     s = tl.load(scale + tl.load(tasks + 3 * p + 2))
     count = tl.zeros([TILE], tl.int32)
     for first in range(start, stop, TILE):
@@ -166,12 +181,12 @@ def lamb_refresh(
     complement1,
     beta2,
     complement2,
+    ALIGNED: tl.constexpr,
     TILE: tl.constexpr,
 ):
     """Program p: task p."""
     p = tl.program_id(0)
-    start = tl.load(tasks + 3 * p)
-    stop = tl.load(tasks + 3 * p + 1)
+    start, stop = part_of(tasks, p, ALIGNED)
     s = tl.load(scale + tl.load(tasks + 3 * p + 2))
     eps = tl.load(wide_eps)
     largest = tl.zeros([TILE], tl.float64)
@@ -191,6 +206,11 @@ def lamb_refresh(
     tl.store(partials + p, tl.reduce(largest, 0, larger))
 
 
+def shape_of(layers: Layers) -> dict[str, Any]:
+    """What the kernels are compiled for."""
+    return {"ALIGNED": layers.are_aligned, "TILE": TILE}
+
+
 def launch_lamb_moments(
     params: Tensor,
     momentum: Tensor,
@@ -206,11 +226,11 @@ def launch_lamb_moments(
 ) -> None:
     """As :meth:`gpu_impl.kernels.lamb.LambKernels.lamb_moments` says."""
     tasks = layers.tasks
-    partials = torch.zeros(tasks.shape[0], 2, dtype=F64, device=params.device)
+    partials = torch.zeros(2 * tasks.shape[0], dtype=F64, device=params.device)
     rows = (params, momentum, variance, grad, params_copy, step.values, tasks, partials)
     constants = (beta1, 1 - beta1, beta2, 1 - beta2, eps)
-    launch(lamb_moments, (tasks.shape[0],), *rows, *constants, COPY=params_copy is not None, TILE=TILE)
-    squares.copy_(torch.segment_reduce(partials, "sum", lengths=-(-layers.lengths // BLOCK), axis=0))
+    launch(lamb_moments, (tasks.shape[0],), *rows, *constants, COPY=params_copy is not None, **shape_of(layers))
+    squares.copy_(segment_reduce(partials, "sum", layers.parts.repeat(2)).view(2, -1).T)
 
 
 def launch_lamb_move(
@@ -231,7 +251,7 @@ def launch_lamb_move(
         frozen_correction or 0.0,
         {"COPY": params_copy is not None, "FROZEN": frozen_correction is not None},
     )
-    launch(lamb_move, (tasks.shape[0],), *rows, correction, eps, **how, TILE=TILE)
+    launch(lamb_move, (tasks.shape[0],), *rows, correction, eps, **how, **shape_of(layers))
 
 
 def launch_lamb_form(
@@ -249,7 +269,7 @@ def launch_lamb_form(
     tasks = layers.tasks
     counts = torch.zeros(tasks.shape[0], dtype=torch.int32, device=u.device)
     rows = (u, momentum, buffer, grad, tasks, scale, counts)
-    launch(lamb_form, (tasks.shape[0],), *rows, factor, beta1, 1 - beta1, TILE=TILE)
+    launch(lamb_form, (tasks.shape[0],), *rows, factor, beta1, 1 - beta1, **shape_of(layers))
     ignored.add_(counts.sum())
 
 
@@ -271,5 +291,5 @@ def launch_lamb_refresh(
     wide_eps = torch.full((1,), eps, dtype=F64, device=u.device)  # numbers are passed in float32
     partials = torch.zeros(tasks.shape[0], dtype=F64, device=u.device)
     rows = (u, momentum, fresh, buffer, variance, tasks, scale, partials, wide_eps)
-    launch(lamb_refresh, (tasks.shape[0],), *rows, beta1, 1 - beta1, beta2, 1 - beta2, TILE=TILE)
-    largest.copy_(torch.segment_reduce(partials, "max", lengths=-(-layers.lengths // BLOCK)))
+    launch(lamb_refresh, (tasks.shape[0],), *rows, beta1, 1 - beta1, beta2, 1 - beta2, **shape_of(layers))
+    largest.copy_(segment_reduce(partials, "max", layers.parts))
