@@ -14,7 +14,8 @@ from verification.independent.optimizers import Eager
 from verification.relation.finding import AdapterError
 from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
-from verification.search.search import probe, search, whole_time
+from verification.search.pace import whole_time
+from verification.search.search import probe, search
 
 
 def outcomes(under_test, profile, **options):

@@ -13,7 +13,6 @@ from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onebit_files import counted
 from verification.independent.correct import correct_class
@@ -23,12 +22,10 @@ from verification.search.causes import Cause, Causes, Failing
 from verification.search.clauses import Clause, clauses_of
 from verification.search.covering import Row, Space
 from verification.search.driver import Driver
+from verification.search.pace import Pace
 from verification.search.plan import PROFILES, Plan, Profile, costs_of_row, plain_case
 from verification.search.runs import check
 from verification.search.verdicts import Coverage, Result, Verdict, by_levels, level_text
-
-ENOUGH_CALLS = 100
-"""So many calls say how long a full check takes."""
 
 SEARCHING = 0.75
 """Share of the time for the search where something is found; the rest is for smaller counterexamples."""
@@ -43,9 +40,6 @@ that to be named."""
 
 WAITING = 0.5
 """Seconds between two looks at the time while other processes have cases left."""
-
-REACH = 16
-"""So many times longer rows than any that was done are still told from these."""
 
 TOLD_AFTER, TOLD_ABOVE = 0.05, 3
 """After this share of its time a search says how long a whole one takes, if that is so many times its limit."""
@@ -155,9 +149,7 @@ class _Search:
         self.refused: list[tuple[str, str, Row | None]] = []
         self.left = {plan.level: len(plan) for plan in self.plans}
         self.cases, self.limit = 0, math.inf
-        self.costs: list[tuple[float, float, float]] = []
-        self.took: list[float] = []
-        self.shared_by = 1
+        self.pace = Pace([costs_of_row(row) for plan in self.plans for row, _ in plan.rows])
 
     @cached_property
     def listed(self) -> list[tuple[Plan, Callable[[], Case], Row | None]]:
@@ -175,7 +167,7 @@ class _Search:
 
         They are noted in the order of their numbers, whoever examines them, so that the same comes out.
         """
-        self.limit, self.shared_by = limit, 1 + others.count
+        self.limit, self.pace.shared_by = limit, 1 + others.count
         self.driver.deadline = self.begin + limit
         early, told = dict[int, Examined](), False
 
@@ -185,10 +177,10 @@ class _Search:
                 self.note(self.cases, early.pop(self.cases))
                 progress(self.cases, len(self.listed))
             late = not told and time.monotonic() - self.begin > TOLD_AFTER * limit
-            if late and (needed := self.seconds_needed()) is not None:
+            if late and (needed := self.pace.seconds()) is not None:
                 told = True
                 if needed > TOLD_ABOVE * limit:
-                    tell(self.how_long())
+                    tell(self.pace.told(self.driver.name, self.name))
 
         with suppress(OutOfTime):
             for number in others.numbers(len(self.listed)):
@@ -245,9 +237,7 @@ class _Search:
         found, size = examined.found, examined.size
         self.cases += 1
         self.left[plan.level] -= 1
-        self.took += examined.took
-        if row is not None:
-            self.costs.append((*costs_of_row(row), examined.seconds))
+        self.pace.note(None if row is None else costs_of_row(row), examined.seconds, examined.took)
         if examined.refused:
             self.refused.append((plan.level, examined.refused, row))
         elif row is not None:
@@ -355,29 +345,9 @@ class _Search:
             self.driver.traits.checked_as.title if plan.level == "optimizer" else "",
         )
 
-    def seconds_needed(self) -> float | None:
-        """How long all rows take, by those so far; None: too few to say."""
-        if len(self.took) < ENOUGH_CALLS or not self.costs:
-            return None
-        costs_RK = np.array([costs_of_row(row) for plan in self.plans for row, _ in plan.rows], np.float64)
-        return whole_time(np.array(self.costs), costs_RK) / self.shared_by
-
-    def how_long(self) -> str:
-        """How long a full check takes: the calls at the mean of those so far, and what is done beside them."""
-        took_C, seconds = np.array(self.took), self.seconds_needed()
-        if seconds is None:
-            return f"{counted(len(took_C), 'call')} are too few to say how long a full check takes"
-        each = float(np.minimum(took_C, np.quantile(took_C, 0.95)).mean())  # the first call of a thing may be slow
-        minutes = math.ceil(seconds / 60)
-        whole = f"{counted(minutes, 'minute')}" if minutes < 120 else f"{minutes / 60:.1f} hours"
-        return (
-            f"at {each:.2g} s a call of {self.driver.name} on this machine as busy as it is, a full {self.name} check "
-            f"takes about {whole}; say --minutes {math.ceil(1.5 * minutes)}"
-        )
-
     def notes(self) -> list[str]:
         """What kept the search from being whole."""
-        notes = [f"the time was over: {self.how_long()}"] if self.cut else []
+        notes = [f"the time was over: {self.pace.told(self.driver.name, self.name)}"] if self.cut else []
         for reason, count in Counter(reason for _, reason, _ in self.refused).most_common(3):
             rows = [row for _, why, row in self.refused if why == reason and row is not None]
             others = [row for done in self.done.values() for row in done]
@@ -412,28 +382,6 @@ def _were(some: Sequence[Any]) -> str:
 def _spread(some: Sequence[Any], count: int) -> tuple[Any, ...]:
     """At most so many of them, evenly spread."""
     return tuple(some[at] for at in sorted({*np.linspace(0, len(some) - 1, count).astype(int)})) if some else ()
-
-
-def whole_time(done_RK: NDArray[np.float64], all_RK: NDArray[np.float64]) -> float:
-    """Seconds for all rows: so much a call and so much an element, by least squares on those that were done.
-
-    The elements count where their share is above two standard errors, and where a row that was done has a 16th of those
-    of the longest to come, a call; else chance in short rows would decide on the long.
-
-    Args:
-        done_RK: calls, elements and seconds of each row that was done.
-        all_RK: calls and elements of every row.
-    """
-    costs_RK, seconds_R = done_RK[:, :2], done_RK[:, 2]
-    weights_R = 1 / np.maximum(costs_RK[:, 0], 1)  # a long row tells no more than a short one
-    shares_RK, each_R = costs_RK * weights_R[:, None], seconds_R * weights_R
-    found_K = np.linalg.lstsq(shares_RK, each_R, rcond=None)[0]
-    variance = ((each_R - shares_RK @ found_K) ** 2).sum() / max(1, len(each_R) - 2)
-    error = math.sqrt(variance * np.linalg.pinv(shares_RK.T @ shares_RK)[1, 1])
-    longest, seen = (float((costs[:, 1] / costs[:, 0]).max()) for costs in (all_RK, costs_RK))
-    if len(seconds_R) < LEAST_CASES or found_K[0] < 0 or found_K[1] <= 2 * error or longest > REACH * seen:  # a call
-        found_K = np.array([seconds_R.sum() / costs_RK[:, 0].sum(), 0.0])
-    return float((all_RK @ found_K).sum())
 
 
 def search(
