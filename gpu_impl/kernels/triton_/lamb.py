@@ -29,16 +29,10 @@ TILE = 1024
 
 
 @triton.jit
-def part_of(tasks, p, ALIGNED: tl.constexpr):
-    """First element of task ``p`` and the one behind its last; ALIGNED: both known to be multiples of 8, so that loads
-    are 16 bytes wide in spite of their mask.
-    """
-    start = tl.load(tasks + 3 * p)
-    stop = tl.load(tasks + 3 * p + 1)
-    if ALIGNED:
-        start = tl.multiple_of(start, 8)
-        stop = tl.multiple_of(stop, 8)
-    return start, stop
+def edge(pointer, ALIGNED: tl.constexpr):
+    """An element that a task begins or ends at. ALIGNED: known to be a multiple of 8, so that masked loads are 16 bytes."""
+    element = tl.load(pointer)
+    return tl.multiple_of(element, 8) if ALIGNED else element
 
 
 @triton.jit
@@ -74,7 +68,8 @@ def lamb_moments(
     if factor != factor:  # noqa: PLR0124 - NaN: the step is skipped [C8]
         return
     p = tl.program_id(0)
-    start, stop = part_of(tasks, p, ALIGNED)
+    start = edge(tasks + 3 * p, ALIGNED)
+    stop = edge(tasks + 3 * p + 1, ALIGNED)
     of_x = tl.zeros([TILE], tl.float64)
     of_r = tl.zeros([TILE], tl.float64)
     for first in range(start, stop, TILE):
@@ -114,7 +109,8 @@ def lamb_move(
     if factor != factor:  # noqa: PLR0124
         return
     p = tl.program_id(0)
-    start, stop = part_of(tasks, p, ALIGNED)
+    start = edge(tasks + 3 * p, ALIGNED)
+    stop = edge(tasks + 3 * p + 1, ALIGNED)
     ratio = tl.load(trust + tl.load(tasks + 3 * p + 2))
     correction = frozen_correction if FROZEN else tl.load(step + VARIANCE_CORRECTION)
     for first in range(start, stop, TILE):
@@ -147,7 +143,8 @@ def lamb_form(
 ):
     """Program p: task p."""
     p = tl.program_id(0)
-    start, stop = part_of(tasks, p, ALIGNED)
+    start = edge(tasks + 3 * p, ALIGNED)
+    stop = edge(tasks + 3 * p + 1, ALIGNED)
     s = tl.load(scale + tl.load(tasks + 3 * p + 2))
     count = tl.zeros([TILE], tl.int32)
     for first in range(start, stop, TILE):
@@ -186,7 +183,8 @@ def lamb_refresh(
 ):
     """Program p: task p."""
     p = tl.program_id(0)
-    start, stop = part_of(tasks, p, ALIGNED)
+    start = edge(tasks + 3 * p, ALIGNED)
+    stop = edge(tasks + 3 * p + 1, ALIGNED)
     s = tl.load(scale + tl.load(tasks + 3 * p + 2))
     eps = tl.load(wide_eps)
     largest = tl.zeros([TILE], tl.float64)
