@@ -30,7 +30,7 @@ TILE = 1024
 
 @triton.jit
 def edge(pointer, ALIGNED: tl.constexpr):
-    """An element that a task begins or ends at. ALIGNED: known to be a multiple of 8, so that masked loads are 16 bytes."""
+    """An element that a task begins or ends at. ALIGNED: known to be a multiple of 8, so masked loads are 16 bytes."""
     element = tl.load(pointer)
     return tl.multiple_of(element, 8) if ALIGNED else element
 
