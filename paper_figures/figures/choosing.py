@@ -90,7 +90,7 @@ def draw(table: pd.DataFrame) -> Canvas:
     panels[-1].set_xlabel("time to send D floats / time of a gradient")
     handles = [Patch(color=color, label=label) for label, color in colors.items()]
     panels[-1].legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
-    note(canvas, f"{seeds_of(table)}, medians; to 5 % above Adam's last loss; nothing overlaps")
+    note(canvas, f"{seeds_of(table)}, medians; to 5 % above Adam's loss")
     return canvas
 
 

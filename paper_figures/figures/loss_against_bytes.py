@@ -41,9 +41,9 @@ def runs(scale: Scale) -> list[RunConfig]:
 
 def draw(table: pd.DataFrame) -> Canvas:
     """A panel a problem; bytes are the mean over workers, the same for every seed."""
-    canvas, panels = stacked(2.9, 2.9, 2.9, 3.3)
+    canvas, panels = stacked(3.3, 2.9, 2.9, 2.9)
     draw_panels(panels, table, PANELS, SHOWN, "bytes sent by a worker")
-    legend_below(panels[-1])
+    legend_below(panels[0])
     note(canvas, seeds_note(table))
     return canvas
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
-from typing import cast
+from typing import Any
 
 import joblib
 import pandas as pd
@@ -56,8 +56,7 @@ def sweep(
         config.build_probe(*config.build())
     missing = [config for config in unique.values() if store.get(config) is None]
     missing.sort(key=lambda config: -config.steps)  # long runs first: the last minutes then use all cores
-    with _stops_on_sigterm(), _progress(console) as progress, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "A worker stopped while")  # joblib replaces a process that has grown
+    with _stops_on_sigterm(), _progress(console) as progress:
         bar = progress.add_task("runs", total=len(unique), completed=len(unique) - len(missing))
         for config, table, cpu_seconds in _compute(missing, n_jobs or os.cpu_count() or 1, scheduler):
             store.put(config, table, cpu_seconds)
@@ -70,11 +69,14 @@ def _compute(configs: list[RunConfig], n_jobs: int, scheduler: str | None) -> It
     if not configs:
         return
     with _backend(scheduler):
-        parallel = joblib.Parallel(n_jobs=-1 if scheduler else n_jobs, return_as="generator_unordered")
-        yield from cast(
-            Iterator[Finished],
-            parallel(joblib.delayed(_timed)(config) for config in configs),
-        )
+        yield from unordered((joblib.delayed(_timed)(config) for config in configs), -1 if scheduler else n_jobs)
+
+
+def unordered(calls: Iterable[Any], n_jobs: int) -> Iterator[Any]:
+    """The results of joblib's delayed ``calls`` in the order in which they are finished."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped while")  # joblib replaces a process that has grown
+        yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
 
 
 def _timed(config: RunConfig) -> Finished:

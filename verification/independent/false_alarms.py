@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
+from reference.experiments.sweep import unordered
 from verification.relation.finding import Unsupported
 from verification.search.driver import Driver
 from verification.search.plan import Plan, Profile
@@ -101,8 +101,7 @@ def campaign(seeds: int, *, jobs: int = -1, start: int = 0) -> Iterator[tuple[li
     if jobs == 1:
         yield from (alarms_of(*task) for task in tasks)
         return
-    run: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    yield from run(delayed(alarms_of)(*task) for task in tasks)
+    yield from unordered((delayed(alarms_of)(*task) for task in tasks), jobs)
 
 
 def number_of_parts(seeds: int) -> int:

@@ -11,9 +11,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from onebit_files import counted
+from reference.experiments.sweep import unordered
 from verification.mutants.conditional import conditional
 from verification.mutants.families import Bug, all_bugs, named
 from verification.mutants.triggers import ALWAYS, SPLITS, Trigger, both
@@ -265,8 +266,7 @@ def campaign(
         yield from (row_of(mutant, profile) for mutant in sample(*chosen))
         return
     parts = [slice(first, first + 4) for first in range(0, count, 4)]
-    run: Any = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for rows in run(delayed(_rows)(chosen, profile, part) for part in parts):
+    for rows in unordered((delayed(_rows)(chosen, profile, part) for part in parts), jobs):
         yield from rows
 
 
