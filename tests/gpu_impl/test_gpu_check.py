@@ -18,10 +18,11 @@ from typer.testing import CliRunner
 
 from gpu_impl.benchmarks import command as bench
 from gpu_impl.benchmarks import gpu_check, measure
-from gpu_impl.benchmarks.byte_floor import byte_floor
+from gpu_impl.benchmarks.byte_floor import PUBLISHED, byte_floor
 from gpu_impl.benchmarks.device_checks import Share, all_patterns, far_elements, make_share, repeats
 from gpu_impl.benchmarks.form import Form
 from gpu_impl.benchmarks.gpu_check import dram_bytes, judge
+from gpu_impl.benchmarks.measure import Row
 from gpu_impl.benchmarks.page import tables
 from gpu_impl.benchmarks.timing import environment
 from gpu_impl.kernels.step_scalars import LR, step_scalars
@@ -256,6 +257,24 @@ def test_the_page_has_the_numbers_of_the_file():
     text = (gpu_check.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
     for table in tables(gpu_check.RESULTS / "NVIDIA-H200-2026-11-27.json"):
         assert table in text
+
+
+def test_the_pages_tell_the_step_beside_fused_adam_as_the_file_does():
+    rows = json.loads((gpu_check.RESULTS / "NVIDIA-H200-2026-11-27.json").read_text(encoding="utf-8"))["rows"]
+    rows = [Row(**row) for row in rows if row["n_workers"] == 8]
+    seconds = {(row.dim, row.kernel, row.backend): row.seconds for row in rows if row.form == PUBLISHED}
+    share = {
+        log: seconds[2**log, "step", "triton"] / seconds[2**log, "adam", "torch.optim fused"] for log in (24, 26, 28)
+    }
+    readme, kernels, changes = (
+        " ".join((gpu_check.ROOT / name).read_text(encoding="utf-8").split())
+        for name in ("README.md", "docs/kernels.md", "CHANGELOG.md")
+    )
+    said = f"takes {share[26]:.2f} of the time of torch's fused Adam for 2^26 parameters and {share[28]:.2f} for 2^28"
+    assert f"{said}; for 2^24 it takes {share[24]:.1f} times as long" in readme
+    assert f"takes {share[28]:.2f} of the time of torch's fused Adam" in changes
+    billion = seconds[2**28, "step", "triton"] / 2**28 * 1e12
+    assert f"takes {share[28]:.2f} of the time of torch's fused Adam: {billion:.2f} ms for 10^9 parameters" in kernels
 
 
 def test_the_tests_for_the_device_exist():

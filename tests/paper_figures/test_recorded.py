@@ -11,9 +11,11 @@ import pytest
 
 from paper_figures import recorded as module
 from paper_figures.claims.claim import Check, Verdict
+from paper_figures.claims.cli import decided
 from paper_figures.claims.registry import all_claims
 from paper_figures.cli import figures
-from paper_figures.recorded import decided_again, minutes_of, numbers_of, recorded, renewed
+from paper_figures.figure import Scale
+from paper_figures.recorded import decided_again, minutes_of, numbers_of, outcomes, recorded, renewed
 from paper_figures.render import all_figures
 from reference.experiments import RunConfig, RunStore, run
 
@@ -47,6 +49,18 @@ def test_minutes_are_those_of_the_runs_and_of_missing_seeds_the_mean(store):
     assert minutes_of([config(1), config(2), config(2, label="again")], store) == pytest.approx(4)
     assert minutes_of([config(1), config(2), config(3), config(1, steps=4)], store) == pytest.approx(6.5)
     assert minutes_of([config(1), config(1, steps=5)], store) is None, "a kind of run that nobody timed"
+
+
+def test_the_record_has_what_the_committed_files_say_now():
+    """Claims that rest on files alone: new measurements without a new record would leave the pages old."""
+    files = {"profile", "published", "measurements", "conformance"}
+    chosen = [claim for claim in all_claims() if not claim.figures and set(claim.others) <= files]
+    chosen += [claim for claim in all_claims() if claim.figures == ("time_to_loss",)]
+    assert {"P25", "P27", "P29", "P36"} <= {claim.id for claim in chosen}
+    found, kept = outcomes(decided(chosen, Scale.QUICK, 1)), recorded()
+    for claim in chosen:
+        assert kept["verdicts"][claim.id] == found["verdicts"][claim.id]
+        assert kept["checks"][claim.id] == [list(row) for row in found["checks"][claim.id]]
 
 
 def test_what_is_new_is_recorded_and_the_rest_stays(tmp_path, store, monkeypatch):
