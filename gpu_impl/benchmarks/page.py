@@ -30,6 +30,9 @@ ROWS = {
 }
 """What the table shows, by kernel and contestant."""
 
+LOOKED_AT = "the same, after `gradient_norm`, as the optimizer takes a step"
+"""The sum of two rows, below that of the kernels alone."""
+
 
 def kernels_table(rows: list[Row], n_workers: int = 8) -> str:
     """Markdown: the published form at the two largest D, with N = ``n_workers``."""
@@ -39,10 +42,20 @@ def kernels_table(rows: list[Row], n_workers: int = 8) -> str:
     head = ["", "floor"] + [cell for dim in dims for cell in (f"D = 2^{dim.bit_length() - 1}: time", "ratio")]
     lines = [line(head), "|---" * len(head) + "|"]
     for name, key in ROWS.items():
-        found = [at[(*key, dim)] for dim in dims]
-        cells = [cell for row in found for cell in (f"{row.seconds * 1e3:.3f} ms", f"{row.ratio:.2f}")]
-        lines.append(line([name, f"{found[0].floor_bytes:.2f}", *cells]))
+        lines.append(timed(name, [[at[(*key, dim)]] for dim in dims]))
+        if key == ("step", "triton"):
+            norm = ("gradient_norm", "triton")
+            lines.append(timed(LOOKED_AT, [[at[(*key, dim)], at[(*norm, dim)]] for dim in dims]))
     return "\n".join(lines)
+
+
+def timed(name: str, parts: list[list[Row]]) -> str:
+    """A line of the table: at each D, what these kernels take together."""
+    cells = list[str]()
+    for rows in parts:
+        seconds, spent = sum(row.seconds for row in rows), sum(row.spent_bytes for row in rows)
+        cells += [f"{seconds * 1e3:.3f} ms", f"{spent / sum(row.floor_bytes for row in rows):.2f}"]
+    return line([name, f"{sum(row.floor_bytes for row in parts[0]):.2f}", *cells])
 
 
 def forms_table(rows: list[Row], n_workers: int = 8) -> str:

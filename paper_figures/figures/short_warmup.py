@@ -75,7 +75,7 @@ FIGURE = PaperFigure(
         "usual} times its loss. On the digits, which are learnt by heart, gradients vanish, Adam's v with them, and a "
         "frozen v stays behind: the loss is {digits MLP: 1-bit Adam, T_w = 30, within} times Adam's with the short "
         "warm-up, and {digits MLP: 1-bit Adam, within} times with the usual one. On the logistic regression, with 31 "
-        "parameters, scales are half of a compressed step, and {logistic regression: 1-bit Adam, T_w = 30, fewer} "
+        "parameters, scales are most of a compressed step, and {logistic regression: 1-bit Adam, T_w = 30, fewer} "
         "times is all that is saved; the loss is {logistic regression: 1-bit Adam, T_w = 30, within} times Adam's."
     ),
     draw=draw,

@@ -263,15 +263,18 @@ def test_the_pages_tell_the_step_beside_fused_adam_as_the_file_does():
     rows = json.loads((gpu_check.RESULTS / "NVIDIA-H200-2026-11-27.json").read_text(encoding="utf-8"))["rows"]
     rows = [Row(**row) for row in rows if row["n_workers"] == 8]
     seconds = {(row.dim, row.kernel, row.backend): row.seconds for row in rows if row.form == PUBLISHED}
-    share = {
-        log: seconds[2**log, "step", "triton"] / seconds[2**log, "adam", "torch.optim fused"] for log in (24, 26, 28)
-    }
+    adam, step, norm = ("adam", "torch.optim fused"), ("step", "triton"), ("gradient_norm", "triton")
+    share = {log: seconds[2**log, *step] / seconds[2**log, *adam] for log in (24, 26, 28)}
+    whole = {log: share[log] + seconds[2**log, *norm] / seconds[2**log, *adam] for log in share}
     readme, kernels, changes = (
         " ".join((gpu_check.ROOT / name).read_text(encoding="utf-8").split())
         for name in ("README.md", "docs/kernels.md", "CHANGELOG.md")
     )
     said = f"takes {share[26]:.2f} of the time of torch's fused Adam for 2^26 parameters and {share[28]:.2f} for 2^28"
     assert f"{said}; for 2^24 it takes {share[24]:.1f} times as long" in readme
+    assert f"with that it takes {whole[26]:.2f}, {whole[28]:.2f} and {whole[24]:.1f}" in readme
+    assert f"{whole[28]:.2f} with the optimizer's look at the gradient" in changes
+    assert f"With it a step takes {whole[28]:.2f} of Adam's time" in kernels
     assert f"takes {share[28]:.2f} of the time of torch's fused Adam" in changes
     billion = seconds[2**28, "step", "triton"] / 2**28 * 1e12
     assert f"takes {share[28]:.2f} of the time of torch's fused Adam: {billion:.2f} ms for 10^9 parameters" in kernels

@@ -24,7 +24,7 @@ from claims_support import (
 from paper_figures.claims.claim import Check, Claim, Verdict
 from paper_figures.claims.cli import rests_on
 from paper_figures.claims.document import to_markdown
-from paper_figures.claims.facts import ONE_BIT_FUSED, ONE_BIT_UNFUSED
+from paper_figures.claims.facts import ONE_BIT_UNFUSED, ONE_BIT_WHOLE
 from paper_figures.claims.registry import claims_table
 from paper_figures.render import all_figures
 from theory.registry import all_theorems
@@ -245,7 +245,7 @@ def test_times_are_taken_from_the_side_that_hurts():
             table.loc[table["label"] == program, quantile] *= factor
         return decide_one(CLAIMS["P27"], GOOD | {"measurements": table})["verdict"]
 
-    assert times(ONE_BIT_FUSED, low=0.0) == Verdict.REPRODUCED
-    assert times(ONE_BIT_FUSED, high=1000.0) == Verdict.NOT_REPRODUCED
+    assert times(ONE_BIT_WHOLE, low=0.0) == Verdict.REPRODUCED
+    assert times(ONE_BIT_WHOLE, high=1000.0) == Verdict.NOT_REPRODUCED
     assert times(ONE_BIT_UNFUSED, high=1000.0) == Verdict.REPRODUCED
     assert times(ONE_BIT_UNFUSED, low=0.0) == Verdict.CONDITIONS

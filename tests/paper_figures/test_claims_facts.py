@@ -44,6 +44,7 @@ def test_one_theorem_that_fails_is_enough():
 
 def record(device="d", dtype="float32", **seconds):
     backends = {"ours": ("step", "cpu"), "theirs": ("adam", "torch.optim fused"), "other": ("compress", "cpu")}
+    backends["norm"] = ("gradient_norm", "cpu")
     backends["huge"] = ("adam", "torch.optim fused, huge pages")
     rows = [
         {
@@ -61,6 +62,12 @@ def test_the_fastest_form_of_a_program_counts():
     assert dict(zip(table["label"], table["seconds"], strict=True)) == {facts.ONE_BIT_FUSED: 3.0, facts.ADAM_FUSED: 1.0}
     assert facts.kernel_times([record(other=1.0), record(dtype="bfloat16", ours=1.0)]) is None
     assert facts.kernel_times([]) is None
+    whole = facts.kernel_times([record(ours=3.0, theirs=2.0), record(norm=0.5)])
+    assert whole is not None
+    assert dict(zip(whole["label"], whole["seconds"], strict=True))[facts.ONE_BIT_WHOLE] == 3.5
+    assert dict(zip(whole["label"], whole["floor_bytes"], strict=True))[facts.ONE_BIT_WHOLE] == 56.0
+    assert facts.GRADIENT_NORM not in set(whole["label"])
+    assert facts.kernel_times([record(norm=0.5)]) is None
     two = facts.kernel_times([record(ours=3.0), record(device="e", ours=4.0)])
     assert two is not None
     assert len(two) == 2

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
-from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED
+from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED, ONE_BIT_WHOLE
 from paper_figures.claims.statistics import MIN_SEEDS, Runs, better
 
 LARGE = 2**24
@@ -27,14 +28,19 @@ def measure(facts: Facts) -> list[Check]:
             if len(part) < MIN_SEEDS:
                 few.append(f"{device} has {len(part)} configurations of {name}")
                 continue
-            ours, theirs = (
-                Runs(label, np.log(part[label].to_numpy(float)), np.zeros(len(part), bool), np.arange(len(part)))
-                for label in (ONE_BIT_FUSED, ADAM_FUSED)
-            )
-            checks.append(better(ours, theirs, f"{device}, {name}", of="the time of fused Adam"))
+            adam = _times(part, ADAM_FUSED)
+            for label, beside in ((ONE_BIT_FUSED, ""), (ONE_BIT_WHOLE, ", the gradient's norm first")):
+                if label in part and part[label].notna().all():
+                    setting = f"{device}, {name}{beside}"
+                    checks.append(better(_times(part, label), adam, setting, of="the time of fused Adam"))
     if not checks:
         raise EvidenceError(f"{'; '.join(few)}; at least {MIN_SEEDS} are needed")
     return checks
+
+
+def _times(part: pd.DataFrame, label: str) -> Runs:
+    """A program's times, one a configuration."""
+    return Runs(label, np.log(part[label].to_numpy(float)), np.zeros(len(part), bool), np.arange(len(part)))
 
 
 CLAIM = Claim(
@@ -46,7 +52,8 @@ CLAIM = Claim(
     source="ours",
     conditions=(
         "The byte counts differ by a tenth only, so a device with noisy memory can't show it on large buffers. One "
-        "configuration of D and N is one sample, and a kind of which a device has fewer than five is left out."
+        "configuration of D and N is one sample, and a kind of which a device has fewer than five is left out. The "
+        "optimizer reads the gradient once before the three kernels, which torch's fused Adam does not (P24)."
     ),
     others=("measurements",),
     theorems=("T8b",),

@@ -20,12 +20,12 @@ SHARE = 0.75
 """Of the gap between one magnitude a chunk and 32 bits, on the game: what must be closed."""
 
 
-def _none_diverges(found: Runs, dense: Runs, setting: str) -> Check:
+def _none_diverges(found: Runs, dense: Runs, setting: str, *, required: bool = True) -> Check:
     """That no seed diverges where 32 bits do not."""
     lost = int((found.diverged_S & ~dense.diverged_S).sum())
     return Check(
         setting=setting, value=lost, unit=f"of {len(found.seeds_S)} seeds diverge where 32 bits do not",
-        test="exact, of these runs: none does", n_seeds=len(found.seeds_S), exact=lost == 0, required=True,
+        test="exact, of these runs: none does", n_seeds=len(found.seeds_S), exact=lost == 0, required=required,
     )  # fmt: skip
 
 
@@ -45,6 +45,10 @@ def measure(facts: Facts) -> list[Check]:
                                   guard=True))  # fmt: skip
     runs = game(facts)
     published, dense = runs(ONE_BIT.label), runs(FROZEN.label)
+    checks += [
+        _none_diverges(runs(form.label), dense, f"GAN on digits, {form.label}", required=False)
+        for form in (ONE_BIT, GAN_BLOCKS, GAN_UPDATE)
+    ]
     gap_S = paired(published, dense)
     for form in (GAN_BLOCKS, GAN_UPDATE):
         closed_S = paired(published, runs(form.label)) / gap_S.mean()
@@ -62,8 +66,8 @@ CLAIM = Claim(
     title="The forms with a floor",
     statement=(
         "With the default variance floor no form diverges in a run in which v frozen with 32 bits does not. The forms "
-        "are the published one, the update form (C12), blocks of 64 (C13), and both together. Without a floor the "
-        "published one does. So it is the floor that is robust, not the form. On the game, blocks of 32 and the update "
+        "are the published one, the update form (C12), blocks (C13), and both together. Without a floor the "
+        "published one does. On the game, blocks of 32 and the update "
         "form each close more than three quarters of the gap between one bit, as published, and 32 bits."
     ),
     where="this project; the idea of block scales is that of dist-EF-blockSGDM",
@@ -71,7 +75,8 @@ CLAIM = Claim(
     source="ours",
     conditions=(
         "A v that was frozen too early is too small for coordinates whose gradients come later, in whatever form: the "
-        "floor guards against that alone (T7m)."
+        "floor guards against that alone (T7m). In `robustness` the floor decides, not the form. On the game the "
+        "published form is the one that diverges in spite of it."
     ),
     figures=("robustness", "gan"),
     theorems=("T3i", "T3j", "T7m"),

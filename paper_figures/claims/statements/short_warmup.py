@@ -50,7 +50,7 @@ CLAIM = Claim(
     source="ours",
     conditions=(
         "A loss that falls by orders of magnitude after the freeze, which a v of the first steps cannot follow (P1, "
-        "T7a). And few parameters: with D = 31 scales are half of what a compressed step sends (T10d)."
+        "T7a). And few parameters: with D = 31 scales are most of what a compressed step sends (T10d)."
     ),
     figures=("short_warmup",),
     theorems=("T7a", "T10a", "T10d"),
