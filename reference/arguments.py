@@ -16,12 +16,12 @@ DTYPES = ("float32", "float64")
 
 
 def integer(name: str, value: Any, minimum: int = 1) -> int:
-    """``value`` as an int, if it is an integer (a bool is not) and at least ``minimum``."""
+    """``value`` as an int, if it is an integer of 64 bits (a bool is not) and at least ``minimum``."""
     try:
         result = operator.index(value)
     except TypeError:
         result = None
-    if result is None or isinstance(value, bool | np.bool_) or result < minimum:
+    if result is None or isinstance(value, bool | np.bool_) or not minimum <= result < 2**63:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return result
 
@@ -111,6 +111,8 @@ def array(name: str, value: Any, shape: tuple[int | None, ...], dtype: np.dtype[
     """
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array, got {type(value).__name__}")
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a NumPy array without a mask: it would be ignored")
     wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
     if value.ndim != len(shape) or any(n is not None and n != m for n, m in zip(shape, value.shape, strict=True)):
         raise ValueError(f"{name} must have shape {wanted}, got {value.shape}")

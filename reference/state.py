@@ -182,7 +182,8 @@ def resize(state: State, n_workers: int) -> State:
     """The same run on another number of workers, N -> N' [C11].
 
     Each new delta_i is the mean of the old ones, so Delta = mean_i delta_i + delta_bar is conserved [L9, theorem T9];
-    delta_bar keeps its values, and the chunks are cut anew. So is each row of a slot that has one for every worker.
+    delta_bar keeps its values, and the chunks are cut anew. So is each row of a slot that has one for every worker; of
+    whole numbers, such as ages, it is the largest.
 
     Raises:
         ValueError: ``n_workers`` < 1.
@@ -192,6 +193,8 @@ def resize(state: State, n_workers: int) -> State:
         return state
 
     def means(rows_ND: Array) -> Array:
+        if rows_ND.dtype.kind == "i":
+            return np.repeat(rows_ND.max(axis=0, keepdims=True), n_workers, axis=0)
         wide = np.result_type(rows_ND.dtype, np.float64)  # in float32 the sum of two large momenta may overflow
         mean_D = (rows_ND.sum(axis=0, dtype=wide) / state.n_workers).astype(rows_ND.dtype)
         return np.tile(mean_D, (n_workers, *[1] * mean_D.ndim))

@@ -92,7 +92,7 @@ def _what_it_waits_for(run: Run, step: str) -> str:
     """Why the rule has not ended the warm-up."""
     rule, window = run.freeze_rule, window_of(run.groups)
     if rule.is_too_early(window):
-        was_zero = len(rule.norms) > window
+        was_zero = run.steps >= len(rule.norms) > window  # what was loaded is filled up with zeros
         why = f"v was 0 {window:,} steps ago" if was_zero else f"norms are compared over {window:,} steps"
         return f"{step}: too early to tell, {why}"
     correction_n = correction_of(run, window)

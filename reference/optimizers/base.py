@@ -114,6 +114,8 @@ class Optimizer(ABC):
                 this optimizer, or arrays that mean something else [C11]. Those without slots take each other's where
                 they mean the same: Adam's m and v are a start for 1-bit Adam.
         """
+        if not isinstance(state, State):
+            raise TypeError(f"state must be a State, such as init returns, got {type(state).__name__}")
         dtype = state.params.dtype
         arguments.array("grads_ND", grads_ND, (self.n_gradients(state), state.params.size), dtype)
         self._check_state(state)

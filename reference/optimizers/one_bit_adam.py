@@ -79,6 +79,8 @@ class OneBitAdam(CompressedOptimizer, Adam):
         arguments.choice("compress", self.compress, COMPRESS)
         arguments.choice("frozen_dtype", self.frozen_dtype, FROZEN_DTYPES)
         arguments.integer("node_size", self.node_size)
+        if not isinstance(self.arrays, Mapping):
+            raise ValueError(f"arrays must give each array's size by its name, got {self.arrays!r}")
         for name, size in self.arrays.items():
             arguments.integer(f"arrays[{name!r}]", size)
         if isinstance(self.freeze_step, str):

@@ -179,6 +179,21 @@ def test_norms_that_differ_after_a_load_are_told():
         assert "the workers must agree on norms of the variance" in said
 
 
+def told_before_and_after_a_load(rule, n_steps):
+    params, optimizer = params_and_optimizer(rule)
+    train(params, optimizer, gradients("steady")[:n_steps, 0])
+    again = params_and_optimizer(rule)[1]
+    again.load_state_dict(optimizer.state_dict())
+    return optimizer.stats().freeze_diagnosis, again.stats().freeze_diagnosis
+
+
+@pytest.mark.parametrize("n_steps", [1, DELTA - 1, DELTA, DELTA + 1])
+@pytest.mark.parametrize("rule", RULES)
+def test_the_diagnosis_is_the_same_after_a_load(rule, n_steps):
+    ((before, after),) = pool(1).call(told_before_and_after_a_load, rule, n_steps)
+    assert before == after
+
+
 def hooked(kind):
     params, optimizer = params_and_optimizer("auto", kind)
 

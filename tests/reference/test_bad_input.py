@@ -38,6 +38,8 @@ GOOD = {"lr": 1e-3, "freeze_step": 5}
         ("freeze_step", "soon", "freeze_step must be an integer >= 1, or one of auto, paper, got 'soon'"),
         ("scale", "l3", "scale must be one of l1, l2, got 'l3'"),
         ("scale", 2, "scale must be one of l1, l2, got 2"),
+        ("freeze_step", 2**70, f"freeze_step must be an integer >= 1, got {2**70}"),
+        ("arrays", [16], r"arrays must give each array's size by its name, got \[16\]"),
         ("lr_warmup_steps", -1, "lr_warmup_steps must be an integer >= 0, got -1"),
         ("compressor", 3, "compressor must be None or one of reference.compressors, got 3"),
         ("seed", -1, "seed must be an integer >= 0, got -1"),
@@ -104,12 +106,21 @@ def test_more_chunks_than_workers():
         (np.array([1, 2], dtype=object), 2, TypeError, "params_D must hold .* got dtype object"),
         ([1.0, 2.0], 2, TypeError, "params_D must be a NumPy array, got list"),
         (np.zeros(3, np.float32), 0, ValueError, "n_workers must be an integer >= 1, got 0"),
+        (np.ma.zeros(3, np.float32), 2, TypeError, "params_D must be a NumPy array without a mask"),
         (np.zeros(3, np.float32), True, ValueError, "n_workers must be an integer >= 1, got True"),
     ],
 )
 def test_init(params, n_workers, error, says):
     with pytest.raises(error, match=f"^{says}"):
         Adam(lr=1.0).init(params, n_workers)
+
+
+def test_a_state_is_needed_and_workers_are_counted_in_64_bits():
+    optimizer = Adam(lr=1.0)
+    with pytest.raises(TypeError, match=r"^state must be a State, such as init returns, got NoneType"):
+        optimizer.step(None, np.zeros((2, 5)))
+    with pytest.raises(ValueError, match=r"^n_workers must be an integer >= 1, got 1000"):
+        resize(optimizer.init(np.zeros(5), 2), 10**30)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +131,7 @@ def test_init(params, n_workers, error, says):
         (np.zeros(5, np.float32), ValueError, r"grads_ND must have shape \(2, 5\), got \(5,\)"),
         (np.zeros((2, 5)), TypeError, "grads_ND must have the dtype of the parameters, float32, got float64"),
         (None, TypeError, "grads_ND must be a NumPy array, got NoneType"),
+        (np.ma.zeros((2, 5), np.float32), TypeError, "grads_ND must be a NumPy array without a mask"),
     ],
 )
 @pytest.mark.parametrize("frozen", [False, True])

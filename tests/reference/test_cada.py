@@ -9,7 +9,7 @@ import pytest
 from family_support import float_steps, learns, mean, resumes_exactly, train
 from reference_support import floats, same
 
-from reference import CADA, load, save
+from reference import CADA, load, resize, save
 from reference.allreduce import chunk_slices, dense_allreduce_bytes
 
 GRADUAL = {"lr": 0.01, "threshold": 3.0, "memory": 3, "max_age": 4}
@@ -119,6 +119,19 @@ def test_it_learns_and_does_so_again():
     assert learns(CADA(lr=3e-3, threshold=1.0))
     dense = train(CADA(lr=3e-3, threshold=0.0))[2].bytes_on_wire
     assert train(CADA(lr=3e-3, threshold=1e4))[2].bytes_on_wire < dense
+
+
+def test_no_gradient_grows_older_than_it_may_by_a_resize():
+    """The mean of gradients of several ages is as old as the oldest."""
+    optimizer = CADA(lr=1e-3, threshold=1e9, max_age=10)
+    state, row_D = optimizer.init(np.zeros(4), 2), np.ones(4)
+    state = optimizer.step(state, np.array([row_D, row_D]))
+    for _ in range(4):
+        state = optimizer.step(state, np.array([row_D, row_D]))
+    state = state.with_slots(age_N=np.array([1, 5]))
+    one = resize(state, 1)
+    assert one.slots["age_N"].tolist() == [5]
+    assert resize(one, 3).slots["age_N"].tolist() == [5, 5, 5]
 
 
 @pytest.mark.parametrize(
