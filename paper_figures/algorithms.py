@@ -65,7 +65,10 @@ SHORT = Algorithm(
     "1-bit Adam, T_w = 30", "one_bit_adam", ORANGE, (0, (6, 1.5, 1, 1.5)), {"freeze_step": 30, "bias_correction": True}
 )
 """The longest warm-up, in tens of steps, that leaves a run of 900 steps a fifteenth of Adam's bytes; with C5."""
-SHORT_WARMUP = (ADAM_CORRECTED, SHORT)
+ONE_BIT_CORRECTED = Algorithm(
+    "1-bit Adam, bias correction", "one_bit_adam", GREEN, (0, (1, 1)), {"bias_correction": True}, needs_freeze_step=True
+)
+SHORT_WARMUP = (ADAM_CORRECTED, SHORT, ONE_BIT_CORRECTED)
 
 TUNED_FILE = Path(__file__).with_name("tuned.json")
 TUNED: dict[str, dict[str, float]] = json.loads(TUNED_FILE.read_text(encoding="utf-8"))

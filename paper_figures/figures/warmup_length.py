@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
-from paper_figures.algorithms import ADAM, BLACK, DIGITS, ONE_BIT, ONE_BIT_NO_FLOOR, ORANGE
+from paper_figures.algorithms import ADAM, BLACK, DIGITS, ONE_BIT, ONE_BIT_CORRECTED, ONE_BIT_NO_FLOOR
 from paper_figures.claims.statistics import final, paired
 from paper_figures.drawing import last_by, legend_below, log_x, log_y, note, of, stacked, sweep_points
 from paper_figures.figure import PaperFigure, Scale
@@ -16,14 +16,7 @@ from reference.experiments import RunConfig
 
 SMALL = replace(DIGITS, lr=1e-2, problem_args={"hidden_sizes": [32, 32]}, steps=400, record_every=200)
 FREEZE_STEPS = (1, 3, 10, 30, 100, 200)
-CORRECTED = replace(
-    ONE_BIT,
-    label="1-bit Adam, bias correction",
-    color=ORANGE,
-    linestyle=(0, (6, 1.5, 1, 1.5)),
-    hyper={"bias_correction": True},
-)
-SHOWN = (ONE_BIT, ONE_BIT_NO_FLOOR, CORRECTED)
+SHOWN = (ONE_BIT, ONE_BIT_NO_FLOOR, ONE_BIT_CORRECTED)
 
 
 def runs(scale: Scale) -> list[RunConfig]:

@@ -18,6 +18,7 @@ from paper_figures.algorithms import (
     NAIVE,
     NO_FEEDBACK,
     ONE_BIT,
+    ONE_BIT_CORRECTED,
     ONE_BIT_NO_FLOOR,
     SGD,
     SHORT,
@@ -200,7 +201,9 @@ def true_facts(claim):
 def short(level, *, fewer=20):
     """A short warm-up that ends at ``level`` for a ``fewer``-th of Adam's bytes, on every problem."""
     table = curves(
-        {ADAM_CORRECTED.label: 1e-2, ONE_BIT.label: 1e-2, SHORT.label: level, NO_FEEDBACK.label: 5.0}, compressed=()
+        dict.fromkeys((ADAM_CORRECTED.label, ONE_BIT.label, ONE_BIT_CORRECTED.label), 1e-2)
+        | {SHORT.label: level, NO_FEEDBACK.label: 5.0},
+        compressed=(),
     )
     table.loc[table["label"] == SHORT.label, "bytes_per_worker"] /= fewer
     return pd.concat([table.assign(problem=problem) for problem in PROBLEMS], ignore_index=True)

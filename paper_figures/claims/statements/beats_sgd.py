@@ -9,6 +9,8 @@ from paper_figures.claims.claim import Check, Claim, Facts
 from paper_figures.claims.problems import FIGURES, finals
 from paper_figures.claims.statistics import Runs, better
 
+OF = "the final loss of the best of the SGD family, seed by seed"
+
 
 def measure(facts: Facts) -> list[Check]:
     """Final loss against the best of the family on each seed, which favours the family."""
@@ -21,9 +23,7 @@ def measure(facts: Facts) -> list[Check]:
             np.all([other.diverged_S for other in family], axis=0),
             family[0].seeds_S,
         )
-        checks.append(
-            better(runs(ONE_BIT.label), best, problem, of="the best final loss of the SGD family", part=problem)
-        )
+        checks.append(better(runs(ONE_BIT.label), best, problem, of=OF, part=problem))
     return checks
 
 
