@@ -69,7 +69,7 @@ FIGURE = PaperFigure(
         "floor. The dotted line is the floor of theorem T7l, 1e-3, at which the bound on one-bit steps for noise is "
         "Adam's own worst step. It is proved for the l1 scale; these runs use l2, where it needs flat vectors (T7j), "
         "and on this network, at this step size, there is room to spare. Too large a floor costs little: at κ = 0.1 "
-        "it ends {κ = 0.1}. Networks with one hidden layer, or with tanh units, do not diverge at κ = 0."
+        "it ends {κ = 0.1}."
     ),
     draw=draw,
     numbers=numbers,
