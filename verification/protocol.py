@@ -47,6 +47,7 @@ levels of what was refused. A class without extensions is given a ``PublishedHyp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -305,6 +306,9 @@ def _policy(name: str, declared: Any, hyper: CommonHyper) -> None:
         raise ValueError(text)
 
 
+DECAYS = ("beta1", "beta2", "trust_decay")
+"""Hyper-parameters that are shares of what was before."""
+
 LONGEST_WARM_UP = 1000
 """The largest freeze_step that a class may fix: a run of the check has to come to its freeze, in hundreds of cases."""
 
@@ -322,6 +326,11 @@ def _takes(name: str, declared: Any, algorithm: Algorithm) -> tuple[tuple[str, t
             raise ValueError(
                 f"{name}.takes: {key} must have values like {known[key]!r}, got {declared[key]!r}{choices}"
             )
+        for value in values:
+            is_wrong = isinstance(value, float) and not math.isfinite(value)
+            if is_wrong or (key in DECAYS and not 0 <= value < 1):
+                kind = "numbers in [0, 1)" if key in DECAYS else "finite numbers"
+                raise ValueError(f"{name}.takes: values of {key} must be {kind}, got {value!r}")
     takes = {key: tuple(_integer(value) for value in values) for key, values in takes.items()}
     for steps in takes.get("freeze_step", ()):
         if not isinstance(steps, int) or not 1 <= steps <= LONGEST_WARM_UP:

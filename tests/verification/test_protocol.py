@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import textwrap
 
@@ -52,6 +53,8 @@ def test_the_example_conserves_and_does_not_compress(brief):
         ({"allreduce": lambda self, *a: a, "takes": {"betas": 1}}, "takes must map names of lr"),
         ({"allreduce": lambda self, *a: a, "takes": {"scale": 1}}, "scale must have values like 'l2'"),
         ({"allreduce": lambda self, *a: a, "takes": {"eps": ()}}, "eps must have values like"),
+        ({"allreduce": lambda self, *a: a, "takes": {"lr": math.nan}}, "values of lr must be finite numbers, got nan"),
+        ({"allreduce": lambda self, *a: a, "takes": {"beta2": 1.5}}, r"beta2 must be numbers in \[0, 1\), got 1.5"),
         (
             {"allreduce": lambda self, *a: a, "algorithm": "one_bit_lamb", "takes": {"layers": (8, 8)}},
             r"layers must have values like .* a tuple stands in a list",
