@@ -48,8 +48,8 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   `from reference.experiments import run`. Now `run(DIGITS.run(ONE_BIT, seed=7, hyper={{"lr": 3e-3}}))` is the table of
   one run of the digits' figure with another seed and another step size. `LOGISTIC`, `TEXT` and `PATCHES` are the
   other problems.
-- Every algorithm has its own best step size, found for all of them with the same number of runs on seeds that no figure
-  uses (`python -m paper_figures.tuning`). The exceptions are the GAN and the sweeps, whose captions give one step size
+- Every algorithm has its own best step size, found for all of them by one rule on seeds that no figure uses
+  (`python -m paper_figures.tuning`: a grid of six, which goes on where the best is at its end). The exceptions are the GAN and the sweeps, whose captions give one step size
   for all.
 - The loss that counts is that on held-out data. Two problems have none: the convex one, where the distance to the
   optimum is known, and the digits, a stress test that the network learns by heart in 178 passes.
