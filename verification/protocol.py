@@ -47,9 +47,9 @@ levels of what was refused. A class without extensions is given a ``PublishedHyp
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice, product
 from numbers import Integral
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -306,8 +306,8 @@ def _policy(name: str, declared: Any, hyper: CommonHyper) -> None:
         raise ValueError(text)
 
 
-DECAYS = ("beta1", "beta2", "trust_decay")
-"""Hyper-parameters that are shares of what was before."""
+MOST_COMBINATIONS = 1000
+"""So many combinations of the values that a class takes are given to the reference, which says if they are possible."""
 
 LONGEST_WARM_UP = 1000
 """The largest freeze_step that a class may fix: a run of the check has to come to its freeze, in hundreds of cases."""
@@ -326,16 +326,16 @@ def _takes(name: str, declared: Any, algorithm: Algorithm) -> tuple[tuple[str, t
             raise ValueError(
                 f"{name}.takes: {key} must have values like {known[key]!r}, got {declared[key]!r}{choices}"
             )
-        for value in values:
-            is_wrong = isinstance(value, float) and not math.isfinite(value)
-            if is_wrong or (key in DECAYS and not 0 <= value < 1):
-                kind = "numbers in [0, 1)" if key in DECAYS else "finite numbers"
-                raise ValueError(f"{name}.takes: values of {key} must be {kind}, got {value!r}")
     takes = {key: tuple(_integer(value) for value in values) for key, values in takes.items()}
     for steps in takes.get("freeze_step", ()):
         if not isinstance(steps, int) or not 1 <= steps <= LONGEST_WARM_UP:
             text = f"{name}.takes: a freeze_step must be an integer from 1 to {LONGEST_WARM_UP}, got {steps!r}"
             raise ValueError(f"{text}; a check can't run longer warm-ups")
+    for values in islice(product(*takes.values()), MOST_COMBINATIONS):
+        try:
+            algorithm.reference(algorithm.hyper(**dict(zip(takes, values, strict=True))))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{name}.takes: no run can have this: {error}") from None
     return tuple(sorted(takes.items()))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import reference
 from verification.adapters.reference import ReferenceOptimizer
+from verification.algorithms import ONE_BIT_LAMB
 from verification.protocol import LambSnapshot
 
 
@@ -18,9 +19,7 @@ class ReferenceOneBitLamb(ReferenceOptimizer):
     extensions = ("scale_block", "frozen_dtype")
 
     def made(self, hyper: Any) -> reference.Optimizer:
-        values = dict(vars(hyper))
-        sizes = values.pop("layers")
-        return reference.OneBitLamb(**values, shapes=[(size,) for size in sizes] or None)
+        return ONE_BIT_LAMB.reference(hyper)
 
     def snapshot(self) -> Any:
         s = self.state

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from reference import Optimizer
     from verification.search.covering import Rule
 
 Array = NDArray[Any]
@@ -98,6 +99,7 @@ class Algorithm:
         published: the hyper-parameters of a class without extensions.
         hyper: all hyper-parameters.
         snapshot: the state, arrays and ``step``.
+        reference: the reference's optimizer with these hyper-parameters; refuses those that no run can have.
         own_levels: hyper-parameter of this algorithm alone -> its levels in the case space.
         draw: the value of a level, from the name, the level, D and a generator.
         excluded: pairs of levels that are not combined, beside those of every algorithm.
@@ -112,6 +114,7 @@ class Algorithm:
     published: type[CommonHyper]
     hyper: type[CommonHyper]
     snapshot: type[Any]
+    reference: Callable[[Any], Optimizer]
     own_levels: Mapping[str, tuple[Any, ...]]
     draw: Callable[[str, Any, int, np.random.Generator], Any] = as_it_is
     excluded: tuple[Rule, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import reference
 from verification.algorithms.base import Algorithm, Array, CommonHyper, Compress, FrozenDtype
 
 
@@ -45,11 +46,17 @@ class Snapshot:
     step: int
 
 
+def as_reference(hyper: PublishedHyper) -> reference.OneBitAdam:
+    """The reference's optimizer."""
+    return reference.OneBitAdam(**vars(hyper))
+
+
 ONE_BIT_ADAM = Algorithm(
     name="one_bit_adam",
     title="1-bit Adam",
     published=PublishedHyper,
     hyper=Hyper,
     snapshot=Snapshot,
+    reference=as_reference,
     own_levels={},
 )

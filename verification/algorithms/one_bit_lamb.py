@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+import reference
 from verification.algorithms.base import Algorithm, Array, CommonHyper, FrozenDtype
 
 
@@ -101,12 +102,21 @@ MANY_FROM = 1025
 OVERFLOW = "v' or a layer's scale would overflow"
 REBUILT = "the gradient that is rebuilt may be 0, and nothing stands under the root"
 
+
+def as_reference(hyper: PublishedLambHyper) -> reference.OneBitLamb:
+    """The reference's optimizer: each layer is an array of one dimension."""
+    values = dict(vars(hyper))
+    sizes = values.pop("layers")
+    return reference.OneBitLamb(**values, shapes=[(size,) for size in sizes] or None)
+
+
 ONE_BIT_LAMB = Algorithm(
     name="one_bit_lamb",
     title="1-bit LAMB",
     published=PublishedLambHyper,
     hyper=LambHyper,
     snapshot=LambSnapshot,
+    reference=as_reference,
     own_levels={
         "layers": ("one", "two", "several", "many"),
         "min_trust": (0.01, 0.5),

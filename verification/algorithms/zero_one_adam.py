@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import reference
 from verification.algorithms.base import Algorithm, Array, CommonHyper
 
 
@@ -80,12 +81,18 @@ class ZeroOneSnapshot:
     step: int
 
 
+def as_reference(hyper: PublishedZeroOneHyper) -> reference.ZeroOneAdam:
+    """The reference's optimizer."""
+    return reference.ZeroOneAdam(**vars(hyper))
+
+
 ZERO_ONE_ADAM = Algorithm(
     name="zero_one_adam",
     title="0/1 Adam",
     published=PublishedZeroOneHyper,
     hyper=ZeroOneHyper,
     snapshot=ZeroOneSnapshot,
+    reference=as_reference,
     own_levels={
         "variance_doubling": (16, None, 1, 2),
         "local_doubling": (1, 3),
