@@ -49,7 +49,7 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   one run of the digits' figure with another seed and another step size. `LOGISTIC`, `TEXT` and `PATCHES` are the
   other problems.
 - Every algorithm has its own best step size, found for all of them by one rule on seeds that no figure uses
-  (`python -m paper_figures.tuning`: a grid of six, which goes on where the best is at its end).
+  (`python -m paper_figures.tuning`). It tries a grid of six, and goes on where the best is at its end.
   The exceptions are the GAN and the sweeps, whose captions give one step size for all.
 - The loss that counts is that on held-out data. Two problems have none: the convex one, where the distance to the
   optimum is known, and the digits, a stress test that the network learns by heart in 178 passes.

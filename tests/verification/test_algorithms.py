@@ -27,6 +27,7 @@ from verification.search.cases import OptimizerCase
 from verification.search.causes import Causes, Failing
 from verification.search.clauses import CLAUSES, clause_of
 from verification.search.driver import Driver
+from verification.search.large_cases import lone_ratios
 from verification.search.optimizer_cases import exact_case
 from verification.search.optimizer_space import FREEZE
 from verification.search.plan import Plan
@@ -264,3 +265,38 @@ def test_takes_and_extensions_are_those_of_the_algorithm():
     Wrong.algorithm = "adagrad"
     with pytest.raises(ValueError, match="algorithm must be one of"):
         Traits.of(Wrong)
+
+
+class RatioOfEverySecond(BaseLamb):
+    """r looks at every second element of a layer of 32,768 or more, from ``first`` on."""
+
+    first = 0
+
+    def next_ratio(self, live_D):
+        live_D = live_D.copy()
+        for layer in self.hyper.slices(live_D.size):
+            if layer.stop - layer.start >= 2**15:
+                live_D[layer.start + 1 - self.first : layer.stop : 2] = False
+        return super().next_ratio(live_D)
+
+
+class RatioOfTheOthers(RatioOfEverySecond):
+    first = 1
+
+
+@pytest.mark.parametrize("layers", [None, [()]])
+@pytest.mark.parametrize("wrong", [RatioOfEverySecond, RatioOfTheOthers])
+def test_one_element_decides_the_ratio_of_a_large_layer(wrong, layers):
+    takes = {} if layers is None else {"takes": {"layers": layers}}
+    found = []
+    for under_test in (wrong, BaseLamb):
+        driver = Driver(type(under_test.__name__, (under_test,), takes))
+        (case,) = lone_ratios(driver.traits)
+        found.append({finding.clause for finding in check(driver, case, set())})
+    if layers is None or wrong is RatioOfEverySecond:  # the one layer has its element at its end, an odd place
+        assert "variance_ratio" in found[0]
+    assert not found[1]
+
+
+def test_only_lamb_has_ratios():
+    assert lone_ratios(Driver(ReferenceZeroOneAdam).traits) == []

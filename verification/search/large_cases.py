@@ -1,4 +1,6 @@
-"""Cases of an optimizer that no row of its space holds: D from 131073 on, and a long sum that stands still."""
+"""Cases of an optimizer that no row of its space holds: D from 131073 on, long sums that stand still, and a maximum of
+many that one element decides.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +56,33 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
         case_hyper = traits.hyper(**{**hyper, "scale": scale, "freeze_step": freeze})
         found.append(OptimizerCase(np.zeros(2**18, dtype), grads_TND, n, case_hyper, ("step",) * steps))
     return found
+
+
+LONE = 3.0
+"""So many times larger than the others is the gradient of the element that decides."""
+
+
+def lone_ratios(traits: Traits) -> list[OptimizerCase]:
+    """Of 1-bit LAMB: large layers, in each of which one element has the largest ratio of v to v'.
+
+    Drawn gradients put the ratio of many elements at its limits. Here all of them but one are alike, so v' stays v; of
+    that one v falls. It stands at the begin, at the end, at an even and at an odd place of its layer.
+    """
+    if "max_ratio" not in traits.checked_as.levels or traits.sizes is not None:
+        return []
+    length, free = 2**15 + 8, traits.taken("layers") is None
+    sizes = (length,) * 4 if free else ()
+    dim = sum(sizes) or length
+    lone = [0, 2 * length - 1, 2 * length + 12_346, 3 * length + 12_345] if free else [length - 1]
+    rng, dtype, n = np.random.default_rng(0), traits.numpy_dtype, allowed_workers(traits)[0]
+    freeze = (traits.taken("freeze_step") or (1,))[0]
+    row_D = rng.choice([-1.0, 1.0], dim)
+    row_D[lone] *= LONE
+    grads_TND = np.broadcast_to(row_D.astype(dtype), (freeze + 3, n, dim))
+    plain = {name: (traits.taken(name) or levels)[0] for name, levels in traits.checked_as.levels.items()}
+    plain["scale_block"] = None
+    if (taken := traits.taken("beta2")) is None or 0.5 in taken:
+        plain["beta2"] = 0.5
+    hyper = traits.hyper(**{**plain, "layers": sizes, "freeze_step": freeze})
+    params_D = rng.standard_normal(dim).astype(dtype)
+    return [OptimizerCase(params_D, grads_TND, n, hyper, ("step",) * (freeze + 3))]
