@@ -91,14 +91,14 @@ def test_monitor():
     assert cost["bytes"] == 8 * (5 * 256 + 1)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_reference_optimizer_holds():
     """Just what ``onebit verify`` and ``onebit report`` do; on other seeds correct classes are tried by the mutants."""
     result = search(Driver(ReferenceOptimizer))
     assert [verdict for verdict in result.verdicts if verdict.outcome != "holds"] == []
 
 
-@pytest.mark.soak
+@pytest.mark.long
 def test_reference_optimizer_holds_in_three_arrays():
     result = search(Driver(ReferenceOptimizer), profile=replace(BRIEF, arrays=3), seed=5)
     assert [verdict for verdict in result.verdicts if verdict.outcome != "holds"] == []
