@@ -123,16 +123,17 @@ CONTRACTION = Theorem(
 
 NEVER_WORSE = Theorem(
     id="T1l",
-    title="Block scales never lose more than one scale",
+    title="With the l1 scale blocks never lose more than one scale",
     conclusion=le(lost, norm_squared(corrected[n] - other_magnitude * sgn(corrected[n]), n, length)),
     hypotheses=(FULL, LAST),
     words="With one l1 scale for every block the error is at most that of any single scale for the whole vector.",
-    good_for="Smaller blocks cost bytes on the wire and never accuracy of one compression.",
+    good_for="Beside one l1 scale for all, blocks cost bytes on the wire and never accuracy of one compression.",
     source="ours",
     example=lambda: instance(NEVER_WORSE, _RAGGED, in_blocks(VECTOR, 8) | {"other_magnitude": np.abs(VECTOR).mean()}),
     where=(*ROWS, OTHER),
     laws=("C13",),
-    remarks="It is about one compression: what error feedback makes of it over many steps is another matter.",
+    remarks="It is about one compression: what error feedback makes of it over many steps is another matter. With l2 "
+    "blocks may lose more.",
 )
 
 THEOREMS = (SUM, CONTRACTION, NEVER_WORSE)

@@ -11,9 +11,9 @@ from paper_figures.claims.problems import game
 from paper_figures.claims.statistics import Runs, above, final, paired
 from paper_figures.figures.gan import BLOCKS as GAN_BLOCKS
 from paper_figures.figures.gan import UPDATE as GAN_UPDATE
-from paper_figures.figures.robustness import BLOCKS, BOTH, DENSE, FLOORED, PUBLISHED, SETTINGS, UPDATE
+from paper_figures.figures.robustness import BEYOND, BLOCKS, BOTH, DENSE, FLOORED, PUBLISHED, SETTINGS, UPDATE
 
-HARDEST = list(SETTINGS)[-1]
+HARDEST = list(SETTINGS)[-2]
 """Where the check must see what a missing floor does."""
 
 SHARE = 0.75
@@ -36,7 +36,7 @@ def measure(facts: Facts) -> list[Check]:
         here = where(facts["robustness"], setting=name)
         dense = final(here, DENSE.label, column)
         checks += [
-            _none_diverges(final(here, form.label, column), dense, f"{name}, {form.label}")
+            _none_diverges(final(here, form.label, column), dense, f"{name}, {form.label}", required=name != BEYOND)
             for form in (FLOORED, UPDATE, BLOCKS, BOTH)
         ]
         if name == HARDEST:
@@ -75,9 +75,10 @@ CLAIM = Claim(
     source="ours",
     conditions=(
         "A v that was frozen too early is too small for coordinates whose gradients come later, in whatever form: the "
-        "floor guards against that alone (T7m). In `robustness` the floor decides, not the form. On the game the "
-        "published form is the one that diverges in spite of it. After a shorter warm-up forms diverge in spite of "
-        "the floor where 32 bits do not (`warmup_length` has the published one)."
+        "floor guards against that alone (T7m). In `robustness` the floor decides, not the form, but for its last "
+        "row. There the step size is far above Adam's best, and some seeds of every form diverge in spite of the "
+        "floor, most of them with blocks of 64. On the game the published form does. After a shorter warm-up forms "
+        "diverge in spite of the floor where 32 bits do not (`warmup_length` has the published one)."
     ),
     figures=("robustness", "gan"),
     theorems=("T3i", "T3j", "T7m"),
