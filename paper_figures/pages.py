@@ -36,7 +36,8 @@ counted. 1-bit Adam ends {overview: character transformer: 1-bit Adam} on the he
 of the autoencoder it ends {overview: denoising autoencoder: 1-bit Adam}. It sends
 {overview: character transformer: 1-bit Adam, fewer} times fewer bytes. (That is Adam as in the paper, without bias
 correction. On the autoencoder that Adam itself ends {short_warmup: denoising autoencoder: Adam, uncorrected}, and
-1-bit Adam {short_warmup: denoising autoencoder: 1-bit Adam} with it: [which to choose](docs/choosing.md).)
+1-bit Adam {short_warmup: denoising autoencoder: 1-bit Adam} with it; on the transformer
+{short_warmup: character transformer: 1-bit Adam} with it: [which to choose](docs/choosing.md).)
 Most of what 1-bit Adam sends is its warm-up. Two-sided error-compensated SGD has none: it sends
 {overview: character transformer: SGD: two-sided EF-SGD, bytes} of the bytes. It ends
 {overview: character transformer: SGD: two-sided EF-SGD} on the transformer, and

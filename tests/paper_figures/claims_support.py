@@ -391,8 +391,7 @@ def partly_bad_facts():
             "made up, D < 2^24, the gradient's norm first", "made up, D >= 2^24, the gradient's norm first"]),
         ("P25", {"measurements": slow_at_first}, ["made up, D < 2^24"]),
         ("P36", {"time_to_loss": race(fast=2.0)}, ["links of 1Gbit"]),
-        ("P31", {"gan": game(one_bit=1.5e-2, other=1.4e-2)}, [
-            "GAN on digits, blocks of 32", "GAN on digits, update form"]),
+        ("P31", {"gan": game(one_bit=50.0)}, ["GAN on digits, 1-bit Adam"]),
     ]  # fmt: skip
 
 

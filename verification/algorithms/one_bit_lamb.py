@@ -119,8 +119,8 @@ ONE_BIT_LAMB = Algorithm(
     reference=as_reference,
     own_levels={
         "layers": ("one", "two", "several", "many"),
-        "min_trust": (0.01, 0.5),
-        "max_trust": (10.0, 1.0),
+        "min_trust": (0.01, 0.25),
+        "max_trust": (10.0, 0.5),
         "trust_decay": (0.9, 0.5),
         "min_ratio": (0.5, 0.95),
         "max_ratio": (4.0, 1.05),

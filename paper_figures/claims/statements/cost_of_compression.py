@@ -54,8 +54,8 @@ CLAIM = Claim(
     title="Compression pays",
     statement=(
         "On the paper's two networks, at their effective bandwidths, a compressed step saves more time on the wire "
-        "than its own arithmetic costs beyond fused Adam. It takes the fused kernels: the same step written as one "
-        "operation after another costs more than it saves, as the objection says."
+        "than its own arithmetic costs beyond fused Adam. Beside it stands the same step written as one operation "
+        "after another: whether that costs more than it saves, as the objection says, depends on the device."
     ),
     where="contradicts Agarwal et al., MLSys 2022 (6 of more than 200 settings)",
     published="compression helped in 6 of more than 200 settings",
