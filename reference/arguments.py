@@ -21,7 +21,7 @@ def integer(name: str, value: Any, minimum: int = 1) -> int:
         result = operator.index(value)
     except TypeError:
         result = None
-    if result is None or isinstance(value, bool | np.bool_) or not minimum <= result < 2**63:
+    if result is None or isinstance(value, bool | np.bool_ | np.ndarray) or not minimum <= result < 2**63:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return result
 
@@ -37,7 +37,7 @@ def number(name: str, value: Any, minimum: float = 0.0, *, strict: bool = False)
     """``value`` as a finite float, at least ``minimum``, or above it where ``strict``."""
     try:
         result = math.nan if isinstance(value, str | bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         result = math.nan
     if not math.isfinite(result) or result < minimum or (strict and result == minimum):
         raise ValueError(f"{name} must be a finite number {'>' if strict else '>='} {minimum:g}, got {value!r}")

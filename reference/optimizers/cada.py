@@ -3,11 +3,11 @@
     worker i   uploads g_i, h_i <- g_i, if ||g_i - h_i||^2 > (c/d) sum of the last d ||x_t - x_{t-1}||^2,
                or if its h_i is D steps old; else h_i stays
     server     h-bar = mean_i h_i        m <- beta1 m + (1 - beta1) h-bar      v <- beta2 v^ + (1 - beta2) h-bar^2
-               v^ <- max(v^, v)          x <- x - gamma (m / sqrt(eps + v^) + lambda x)         that is AMSGrad
+               v^ <- max(v^, v)          x <- x - gamma (m / sqrt(eps + v^) + lambda x)     AMSGrad with v from v^
 
 There is no conservation of errors: a gradient that is not uploaded is never used. The law is that h-bar is the mean of
 the h_i, each of which is some gradient of worker i that is at most D steps old. With c = 0 every change is uploaded,
-and it is AMSGrad.
+and it is that AMSGrad; torch's takes v on from v.
 
 Where this departs from the paper: its rules CADA1 and CADA2 compare two gradients of the same samples, at x and at an
 older point, so that noise cancels. An optimizer here is given one gradient a worker, so g_i is compared with what was

@@ -97,7 +97,7 @@ class ZeroOneAdam(CompressedOptimizer):
         if self.variance_doubling is None:
             return True
         kappa = self.variance_doubling
-        doublings = ((t - 1) // kappa + 1).bit_length() - 1  # kappa (2^b - 1) steps pass before the b-th doubling
+        doublings = int((t - 1) // kappa + 1).bit_length() - 1  # kappa (2^b - 1) steps pass before the b-th doubling
         return (t - 1 - kappa * (2**doublings - 1)) % 2**doublings == 0
 
     def meets(self, t: int) -> bool:

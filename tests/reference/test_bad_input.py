@@ -39,6 +39,8 @@ GOOD = {"lr": 1e-3, "freeze_step": 5}
         ("scale", "l3", "scale must be one of l1, l2, got 'l3'"),
         ("scale", 2, "scale must be one of l1, l2, got 2"),
         ("freeze_step", 2**70, f"freeze_step must be an integer >= 1, got {2**70}"),
+        ("seed", np.array(3), r"seed must be an integer >= 0, got array\(3\)"),
+        ("eps", 10**400, "eps must be a finite number >= 0, got 1000"),
         ("arrays", [16], r"arrays must give each array's size by its name, got \[16\]"),
         ("lr_warmup_steps", -1, "lr_warmup_steps must be an integer >= 0, got -1"),
         ("compressor", 3, "compressor must be None or one of reference.compressors, got 3"),

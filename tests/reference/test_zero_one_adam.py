@@ -324,3 +324,8 @@ def test_it_learns_and_does_so_again():
 def test_bad_policies(change, says):
     with pytest.raises(ValueError, match=f"^{says}"):
         ZeroOneAdam(**({"lr": 1.0, "freeze_step": 2} | change))
+
+
+def test_intervals_may_be_numpy_integers():
+    plain, numpy = (ZeroOneAdam(lr=1e-3, freeze_step=9, variance_doubling=two) for two in (2, np.int64(2)))
+    assert [plain.refreshes(t) for t in range(1, 10)] == [numpy.refreshes(t) for t in range(1, 10)]
