@@ -102,9 +102,8 @@ class _Delivered:
         """Why the process is ended when its time is long over."""
         if self.searched is not None:
             return "the time was over before the counterexamples were made smaller"
-        if not self.cases:
-            return "the time was over before the first case had ended: say more --minutes"
-        return f"{target} was still in one case {GRACE:.0f} s after the time was over: does a call not come back?"
+        where = "in one case" if self.cases else "in its first case, or before it,"
+        return f"{target} was still {where} {GRACE:.0f} s after the time was over: does a call not come back?"
 
     def partial(self, why: str, seconds: float) -> Result:
         """What was found until the search ended before its time."""
