@@ -28,6 +28,8 @@ from theory.theorem import Rank
 ONE_BIT_FUSED = "1-bit Adam, fused kernels"
 ONE_BIT_WHOLE = f"{ONE_BIT_FUSED}, the gradient's norm first"
 """As the optimizer takes a step: it must know that every gradient is finite before it overwrites anything [C8]."""
+ONE_BIT_STEPS = {ONE_BIT_FUSED: "", ONE_BIT_WHOLE: ", the gradient's norm first"}
+"""Both, with what is said of each behind a setting."""
 ONE_BIT_UNFUSED = "1-bit Adam, one operation after another"
 ADAM_FUSED = "Adam, torch's fused kernel"
 GRADIENT_NORM = "norm of the gradient"

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-import reference
 from verification.adapters.reference import ReferenceOptimizer
-from verification.algorithms import ONE_BIT_LAMB
 from verification.protocol import LambSnapshot
 
 
@@ -17,9 +15,6 @@ class ReferenceOneBitLamb(ReferenceOptimizer):
 
     algorithm = "one_bit_lamb"
     extensions = ("scale_block", "frozen_dtype")
-
-    def made(self, hyper: Any) -> reference.Optimizer:
-        return ONE_BIT_LAMB.reference(hyper)
 
     def snapshot(self) -> Any:
         s = self.state

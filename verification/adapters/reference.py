@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import reference
+from verification.algorithms import ALGORITHMS
 from verification.protocol import EXTENSIONS, Array, Scale, Snapshot
 
 
@@ -48,6 +49,7 @@ class ReferenceCollectiveBlocks(ReferenceCollective):
 class ReferenceOptimizer:
     """``reference.OneBitAdam``."""
 
+    algorithm: ClassVar[str] = "one_bit_adam"
     extensions: ClassVar[tuple[str, ...]] = EXTENSIONS
 
     optimizer: reference.Optimizer
@@ -55,7 +57,7 @@ class ReferenceOptimizer:
 
     def made(self, hyper: Any) -> reference.Optimizer:
         """The optimizer of a run."""
-        return reference.OneBitAdam(**vars(hyper))
+        return ALGORITHMS[self.algorithm].reference(hyper)
 
     def start(self, params_D: Array, n_workers: int, hyper: Any) -> None:
         self.hyper, self.optimizer = hyper, self.made(hyper)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import reference
 from verification.adapters.reference import ReferenceOptimizer
 from verification.protocol import ZeroOneSnapshot
 
@@ -14,9 +13,6 @@ class ReferenceZeroOneAdam(ReferenceOptimizer):
 
     algorithm = "zero_one_adam"
     extensions = ("scale_block",)
-
-    def made(self, hyper: Any) -> reference.Optimizer:
-        return reference.ZeroOneAdam(**vars(hyper))
 
     def snapshot(self) -> Any:
         s = self.state

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
-from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED, ONE_BIT_WHOLE
+from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED, ONE_BIT_STEPS
 from paper_figures.claims.statistics import MIN_SEEDS, Runs, better
 
 LARGE = 2**24
@@ -29,7 +29,7 @@ def measure(facts: Facts) -> list[Check]:
                 few.append(f"{device} has {len(part)} configurations of {name}")
                 continue
             adam = _times(part, ADAM_FUSED)
-            for label, beside in ((ONE_BIT_FUSED, ""), (ONE_BIT_WHOLE, ", the gradient's norm first")):
+            for label, beside in ONE_BIT_STEPS.items():
                 if label in part and part[label].notna().all():
                     setting = f"{device}, {name}{beside}"
                     checks.append(better(_times(part, label), adam, setting, of="the time of fused Adam"))

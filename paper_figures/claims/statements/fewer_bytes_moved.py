@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.claims.claim import Check, Claim, EvidenceError, Facts
-from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED, ONE_BIT_WHOLE
+from paper_figures.claims.facts import ADAM_FUSED, ONE_BIT_FUSED, ONE_BIT_STEPS
 
 
 def measure(facts: Facts) -> list[Check]:
@@ -17,7 +17,7 @@ def measure(facts: Facts) -> list[Check]:
             test="fewer than fused Adam's", bound=float(counted[ADAM_FUSED, n_workers]),
             exact=bool(ours < counted[ADAM_FUSED, n_workers]),
         )
-        for label, beside in ((ONE_BIT_FUSED, ""), (ONE_BIT_WHOLE, ", the gradient's norm first"))
+        for label, beside in ONE_BIT_STEPS.items()
         if label in counted.index.get_level_values("label")
         for n_workers, ours in counted[label].items()
     ]  # fmt: skip
