@@ -22,7 +22,8 @@ def integer(name: str, value: Any, minimum: int = 1) -> int:
     except TypeError:
         result = None
     if result is None or isinstance(value, bool | np.bool_ | np.ndarray) or not minimum <= result < 2**63:
-        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
+        below = " and < 2^63" if result is not None and result >= 2**63 else ""
+        raise ValueError(f"{name} must be an integer >= {minimum}{below}, got {value!r}")
     return result
 
 
