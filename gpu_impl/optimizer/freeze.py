@@ -29,7 +29,7 @@ def freeze_if_due(run: Run) -> None:
         return
     rule.norms = []
     for parcel in run.parcels:
-        parcel.drop_mean()
+        parcel.end_warm_up()
     freezing = [(group, bucket) for group, bucket in run.pairs() if bucket.freezes]
     for group, bucket in freezing:
         bucket.freeze(group, run.settings.variance_floor, variance_correction(run, group, bucket.began))

@@ -288,6 +288,11 @@ class Parcel:
             for kernel in ("adam", "lamb_moments", "compress"):
                 self._prepared.pop(kernel, None)
 
+    def end_warm_up(self) -> None:
+        """Give the memory back that only the warm-up needs: the average, and a float32 v that a narrow P replaces."""
+        self.drop_mean()
+        self._prepared.clear()  # the calls that are prepared have it in them
+
     def finish_average(self) -> None:
         """The sum is there: make it the average."""
         if self._mean is not None and self.collectives.size > 1:

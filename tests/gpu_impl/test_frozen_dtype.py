@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import kernels_support as oracle
 import numpy as np
 import pytest
@@ -233,3 +235,19 @@ def test_the_byte_floor_is_two_bytes_lower():
     for compress in ("momentum", "update"):
         for n in (1, 8):
             assert byte_floor("step", n, form=Form(compress, None, "bfloat16")) == 22.5 + 8.125 / n
+
+
+@pytest.mark.parametrize("options", FORMS)
+def test_the_freeze_gives_v_back(options):
+    """Nothing holds the float32 v after it: neither the bucket nor a call that the warm-up had prepared."""
+    param = torch.nn.Parameter(torch.ones(64))
+    optimizer = OneBitAdam([param], freeze_step=2, **options)
+    param.grad = torch.ones(64)
+    optimizer.step()
+    ((_, bucket),) = optimizer.run.pairs()
+    warm_v = weakref.ref(bucket.variance)
+    assert warm_v() is bucket.variance
+    for _ in range(3):
+        optimizer.step()
+    assert bucket.variance.dtype == torch.bfloat16
+    assert warm_v() is None
