@@ -46,7 +46,7 @@ def row(table: pd.DataFrame, algorithm: Algorithm) -> str:
     dense = last(here, ADAM_CORRECTED.label, "bytes_per_worker").mean()
     share = last(here, algorithm.label, "bytes_per_worker").mean() / dense
     rounds = last(here, algorithm.label, "rounds").mean() / here["step"].max()
-    kept = last(here, algorithm.label, "kept_per_parameter").mean()
+    kept = last(here, algorithm.label, "kept_per_parameter").max()
     kind = next(kind for kind, (_, members) in KINDS.items() if algorithm in members)
     cells = [algorithm.label, kind, f"{share:.3g}", f"{rounds:.2g}", f"{kept:.1f}"]
     cells += [ratio(table.loc[table["problem"] == name], algorithm, column) for name, column in LOSSES.items()]

@@ -49,6 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, product
 from numbers import Integral
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -187,6 +188,14 @@ class Traits:
         if name in self.checked_as.extensions and name not in self.extensions:
             return (getattr(self.checked_as.published(), name),)
         return dict(self.takes).get(name)
+
+    def policies(self, hyper: CommonHyper) -> tuple[Callable[[int], bool], Callable[[int], bool]]:
+        """Whether a step refreshes v, and whether the workers meet in it: the class's own policies, or ``hyper``'s."""
+        refreshes, meets = (
+            default if own is None else partial(own, hyper)
+            for own, default in ((self.refresh_policy, hyper.refreshes), (self.meeting_policy, hyper.meets))
+        )
+        return refreshes, meets
 
     def hyper(self, **values: Any) -> CommonHyper:
         """Hyper-parameters as the class is given them: without extensions, if it has none."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import typer
 
 from onebit_files import anchor_of
-from paper_figures.claims.claim import ALPHA, MAIN_MARGIN, OTHER_MARGIN, Claim
+from paper_figures.claims.claim import ALPHA, MAIN_MARGIN, OTHER_MARGIN, Claim, Outcome
 from paper_figures.claims.registry import all_claims
 from paper_figures.claims.statistics import MIN_SEEDS
 from paper_figures.contributions import CAN_T_BE_USED, broken
@@ -40,8 +40,8 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   are too few seeds to tell. Holm's correction runs over the checks of the claim. At least {MIN_SEEDS} seeds, paired by
   seed: two algorithms with one seed start at the same point and see the same mini-batches. Losses are compared by their
   ratio, so on logarithms; intervals are Student's, at 95 %.
-- `onebit report` and `onebit figures` take 5 seeds, or 10 for `robustness` and `gan`. With `--scale full` they take 20,
-  and two to four times as long: for claims that are not decided. The data of a figure are beside it, in
+- `onebit report` and `onebit figures` take 5 seeds, 10 for `robustness` and `gan`, and 3 for systems of the family that
+  no claim reads. With `--scale full` they take 20, and two to four times as long: for claims that are not decided. The data of a figure are beside it, in
   `report/figures/NAME.csv`. `onebit claims P7` decides one claim: it computes what this one rests on, and prints each
   check.
 - To change one thing in Python: `from paper_figures.algorithms import DIGITS, ONE_BIT`, then
@@ -66,7 +66,7 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
 - A share of a random sample is decided by a binomial test, and has Clopper and Pearson's interval: a sample that is
   too small decides nothing.
 - An exact check has no chance in it: a proved bound, a count, an identity at the published digits. One of "these runs"
-  counts the seeds that were run, and says nothing of others: 0 of 10 leave room for {1 - ALPHA ** (1 / 10):.0%}.
+  counts the seeds that were run, and says nothing of others: 0 of 10 leave room for {1 - (ALPHA / 2) ** (1 / 10):.0%}, by the same interval.
 
 Every check has a role, which stands in the table of its claim. A *required* one is what the claim is about. A *guard*
 is explained above; an *exact guard* is a fact without which the claim makes no sense. *A setting* is one place among
@@ -146,6 +146,7 @@ def section(claim: Claim) -> str:
     verdict = recorded()["verdicts"].get(claim.id)
     evidence = {
         "verdict": f"**{verdict}**" if verdict else "",
+        **against(claim),
         "figures": ", ".join(f"`{name}`" for name in claim.figures),
         "beside it": ", ".join(f"`{name}`" for name in claim.shown_in),
         "other facts": ", ".join(f"`{name}`" for name in claim.others),
@@ -161,6 +162,13 @@ def section(claim: Claim) -> str:
         lines += ["", f"**Where it holds, and where not.** {claim.conditions}"]
     lines += ["", *(f"- {name}: {text}" for name, text in evidence.items() if text), "", *checks_of(claim)]
     return "\n".join(lines)
+
+
+def against(claim: Claim) -> dict[str, str]:
+    """Where it fails, and where it is not decided: the settings of its checks, without guards."""
+    rows = [row for row in recorded()["checks"].get(claim.id, []) if "guard" not in row[1]]
+    words = (Outcome.FAILS, "fails in"), (Outcome.NOT_DECIDED, "not decided in")
+    return {name: "; ".join(row[0] for row in rows if row[-1] == outcome) for outcome, name in words}
 
 
 def checks_of(claim: Claim) -> list[str]:

@@ -146,13 +146,14 @@ SCHEDULE = Theorem(
     ),
     words="With a changing learning rate and decoupled weight decay the virtual iterate moves by the gradient step, "
     "by the decay at x, and by the residual update times the change of the learning rate.",
-    good_for="What a schedule, weight decay or bias correction does to L2, exactly.",
+    good_for="What a schedule, weight decay, or bias correction without decay does to L2, exactly.",
     source="ours",
     where=(Row(learning_rates, r"\gamma", "learning rate of each step"),),
     needs=("T3a",),
     example=lambda: instance(SCHEDULE, ONE_STEP, _schedule()),
     laws=("L2", "C5"),
-    remarks="Bias correction [C5] is the learning rate lr/(1 - beta1^t). y is taken with the rate of the coming step.",
+    remarks="Without weight decay, bias correction [C5] is the learning rate lr/(1 - beta1^t); with it no schedule is, for "
+    "C5 does not divide the decay. y is taken with the rate of the coming step.",
 )
 
 SGD = Theorem(

@@ -58,6 +58,14 @@ class CommonHyper:
         """What a momentum is multiplied by before it is compressed, where that is one number."""
         return 1.0
 
+    def refreshes(self, t: int) -> bool:
+        """Whether step t changes v."""
+        return t <= self.freeze_step
+
+    def meets(self, t: int) -> bool:
+        """Whether the workers exchange anything in step t."""
+        return t > 0
+
     def without(self, part: slice) -> Self:
         """The same for a run without these elements."""
         return self
@@ -105,7 +113,7 @@ class Algorithm:
         excluded: pairs of levels that are not combined, beside those of every algorithm.
         huge: what gradients of the magnitude "huge" are multiplied by.
         no_magnitudes: magnitudes of gradients for which its state would overflow.
-        exact: hyper-parameters that a run without rounding needs.
+        exact: hyper-parameters that a run without rounding needs; of several kinds of such runs, each once.
         at_start: arrays of the state that are not 0 when a run starts, beside x -> their numbers.
     """
 
@@ -120,7 +128,7 @@ class Algorithm:
     excluded: tuple[Rule, ...] = ()
     huge: float = 1e28
     no_magnitudes: tuple[str, ...] = ()
-    exact: Mapping[str, Any] = field(default_factory=lambda: {"beta1": 0.5})
+    exact: tuple[Mapping[str, Any], ...] = ({"beta1": 0.5},)
     at_start: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property

@@ -134,6 +134,6 @@ ONE_BIT_LAMB = Algorithm(
     ),
     huge=1e12,
     no_magnitudes=("largest",),
-    exact={"beta1": 0.5, "layers": ()},
+    exact=({"beta1": 0.5, "layers": ()},),
     at_start={"layer_scale_D": 1.0, "ratio_D": 1.0},
 )

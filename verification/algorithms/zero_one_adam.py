@@ -98,5 +98,8 @@ ZERO_ONE_ADAM = Algorithm(
         "local_doubling": (1, 3),
         "local_limit": (1, 2, 5, 16),  # with 1 the workers meet in every step
     },
-    exact={"beta1": 0.5, "lr": 0.5, "local_limit": 1},
+    exact=(
+        {"beta1": 0.5, "lr": 0.5, "local_limit": 1},
+        {"beta1": 0.5, "lr": 0.5, "local_limit": 2, "local_doubling": 1},  # a meeting closes two steps
+    ),
 )

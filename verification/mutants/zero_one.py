@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from verification.mutants.base_zero_one import BaseZeroOne
+from verification.mutants.signs import ServerZeroIsMinus
 
 
 class RefreshesAfterTheFreeze(BaseZeroOne):
@@ -203,4 +204,13 @@ class ErrorsOfOneStepAgo(BaseZeroOne):
     def exchange(self, local_ND, live_D):
         if self.steps() > 1:
             self.e_ND = self.e_ND * np.float32(0.5)
+        super().exchange(local_ND, live_D)
+
+
+class TieOfALongRoundIsMinus(BaseZeroOne):
+    """The server's zero is -1 where a meeting closes more than one step."""
+
+    def exchange(self, local_ND, live_D):
+        ties = self.steps() > 1
+        self.reducer.server_signs = ServerZeroIsMinus().server_signs if ties else type(self.reducer)().server_signs
         super().exchange(local_ND, live_D)

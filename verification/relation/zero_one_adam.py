@@ -36,13 +36,11 @@ class ZeroOneRelation(Transition):
     @property
     def refreshes(self) -> bool:
         """Whether this step is in T_v."""
-        policy = self.traits.refresh_policy
-        return self.hyper.refreshes(self.t) if policy is None else policy(self.hyper, self.t)
+        return self.traits.policies(self.hyper)[0](self.t)
 
     def meets(self, t: int) -> bool:
         """Whether step t is in T_u."""
-        policy = self.traits.meeting_policy
-        return self.hyper.meets(t) if policy is None else policy(self.hyper, t)
+        return self.traits.policies(self.hyper)[1](t)
 
     @cached_property
     def live_D(self) -> NDArray[np.bool_]:

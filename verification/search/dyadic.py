@@ -10,6 +10,7 @@ server: where ordinary checks must allow either sign, here only +1 is right [C2]
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -164,24 +165,28 @@ def _exactly_sent(u_XD: Array, scale: str, kind: np.dtype[Any]) -> Array | None:
     return scale_X[..., None] * np.where(u_XD >= 0, 1.0, -1.0) if exact else None
 
 
-def exact_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> OptimizerCase | None:
-    """A run with one warm-up step and exact compression rounds, with beta1 = 1/2 and the scale of ``hyper``.
+def exact_run(traits: Traits, n: int, hyper: CommonHyper, seed: int, before: int = 0) -> OptimizerCase | None:
+    """A run with exact compression rounds, with beta1 = 1/2 and the scale of ``hyper``: two for l1 on few elements and
+    workers, else one; ``before`` exchanges, or steps of Adam, come first.
 
-    Two rounds for l1 on few elements and workers, else one. After the warm-up m-bar = g/2 is 2 everywhere, so
-    u = 1 + g_i/2 takes any value that one likes (0/1 Adam sends gamma times that). In the update form all of this times
-    P, so that has to be a power of two, and so does a block.
+    These leave m-bar = 2 everywhere and no errors, so that u = 1 + g_i/2 takes any value that one likes. 0/1 Adam sends
+    gamma times the sum of a worker's momenta since they last met: the last gradient before it makes that what one
+    likes. In the update form all of this times P, so that has to be a power of two, and so does a block.
 
-    None as in :func:`exact_round`, and where P or the blocks are of another kind.
+    None as in :func:`exact_round`, and where P, the blocks or the meetings are of another kind.
     """
     dims = [dim for dim in exact_sizes(traits, n, hyper.scale) if dim <= 256]
     if not dims or n & (n - 1):
         return None
     rng = np.random.default_rng(seed)
     dim = int(rng.choice(dims))
+    rounds = 2 if hyper.scale == "l1" and dim <= 16 and n <= 4 else 1
+    walks = _walks(traits, hyper, before + rounds)
     chunk, block = _chunk_and_block(traits, n, dim, hyper)
-    if _rounded_update(hyper) or chunk % block or block & (block - 1) or (hyper.scale == "l2" and block < chunk):
+    if walks is None or _rounded_update(hyper) or chunk % block or block & (block - 1):
         return None
-    steps = 2 if hyper.scale == "l1" and dim <= 16 and n <= 4 else 1
+    if hyper.scale == "l2" and block < chunk:
+        return None
     quarter_D = np.tile(rng.permutation(np.arange(chunk) < max(1, chunk // 4)), dim // chunk)
     # all scales are equal, and the workers agree on a quarter of the elements: on the rest their messages cancel
     u_ND = _shuffled_signs(rng, dim) * np.where(quarter_D, 1.0, _halves(n))
@@ -190,25 +195,34 @@ def exact_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> Optimize
         u_ND *= np.stack([rng.permuted(magnitudes_KB, axis=1).ravel() for _ in range(n)])
     elif n == 1:  # a quarter of the elements is +-2, the rest 0
         u_ND = np.where(quarter_D, 2 * u_ND, 0.0)
-    grads_TND = np.concatenate([np.full((1, n, dim), 4.0), *[2 * (u_ND[None] / hyper.sent_unit - 1)] * steps])
-    if steps == 2:
-        grads_TND[2] = 2 * rng.integers(-3, 4, (n, dim))
-    return _run(traits, hyper, grads_TND)
+    quiet, walk = 1 + sum(walks[:before]), walks[before]
+    grads_TND = np.full((1 + sum(walks), n, dim), 2.0)
+    grads_TND[0] = 4
+    grads_TND[quiet:] = 2 * rng.integers(-3, 4, grads_TND[quiet:].shape)
+    m_ND, sum_ND = np.full((n, dim), 2.0), np.zeros((n, dim))
+    for grads_ND in grads_TND[quiet : quiet + walk - 1]:
+        m_ND = (m_ND + grads_ND) / 2
+        sum_ND += m_ND
+    grads_TND[quiet + walk - 1] = 2 * (u_ND / hyper.sent_unit - sum_ND) - m_ND
+    return _run(traits, hyper, grads_TND, rng)
 
 
-def tied_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> OptimizerCase | None:
+def tied_run(traits: Traits, n: int, hyper: CommonHyper, seed: int, before: int = 0) -> OptimizerCase | None:
     """A run with ties at the server on an N >= 3 that is no power of two, so that a mean may round; with beta1 = 0.
 
-    In the first round three workers say +-N, +-2N and +-3N, so that |w| is 0, 2, 4 or 6 and its scale 4 in each eight
-    elements. Workers keep no error, and the server none where |w| = 4. In the second one there is no gradient: w is the
-    server's error, whatever the arithmetic, and 0 is a tie.
+    First there is a gradient, and then none for ``before`` exchanges, or steps of Adam. In the next round three workers
+    say +-N, +-2N and +-3N, so that |w| is 0, 2, 4 or 6 and its scale 4 in each eight elements. Workers keep no error,
+    and the server none where |w| = 4. In the last one there is no gradient: w is the server's error, whatever the
+    arithmetic, and 0 is a tie. Where a meeting of 0/1 Adam closes several steps, it is the sum of a worker's gradients
+    that is said.
 
-    None where there is no such number of elements or blocks.
+    None where there is no such number of elements or blocks, or the meetings are of another kind.
     """
-    dim = 16
+    dim, walks = 16, _walks(traits, hyper, before + 2)
     chunk, block = _chunk_and_block(traits, n, dim, hyper)
     if (
         n < 3
+        or walks is None
         or chunk % 8
         or block % 8
         or _rounded_update(hyper)
@@ -222,15 +236,67 @@ def tied_run(traits: Traits, n: int, hyper: CommonHyper, seed: int) -> Optimizer
     u_ND = np.zeros((n, dim))
     which = rng.choice(n, 3, replace=False)
     u_ND[which] = n * np.array([[1.0], [2.0], [3.0]]) * said_3D * _shuffled_signs(rng, dim)
-    first_ND = np.zeros((n, dim))
-    first_ND[which[0]] = 4 * n  # the mean of equal gradients may round, and P with it; the N here divide this exactly
-    return _run(traits, hyper, np.stack([first_ND, u_ND, np.zeros((n, dim))]))
+    quiet, last = 1 + sum(walks[:before]), sum(walks[: before + 1])
+    grads_TND = np.zeros((1 + sum(walks), n, dim))
+    # the mean of equal gradients may round, and P with it; the N here divide this exactly
+    grads_TND[0, which[0]] = 4 * n
+    grads_TND[quiet:last] = rng.integers(-3, 4, grads_TND[quiet:last].shape)
+    grads_TND[last] = u_ND - grads_TND[quiet:last].sum(axis=0)
+    return _run(traits, hyper, grads_TND, rng)
 
 
-def _run(traits: Traits, hyper: CommonHyper, grads_TND: Array) -> OptimizerCase:
+def _run(traits: Traits, hyper: CommonHyper, grads_TND: Array, rng: np.random.Generator) -> OptimizerCase:
     steps, n, dim = grads_TND.shape
     grads_TND, params_D = grads_TND.astype(traits.numpy_dtype), np.zeros(dim, traits.numpy_dtype)
-    return OptimizerCase(params_D, grads_TND, n, hyper, ("step",) * steps, exact=True)
+    return OptimizerCase(params_D, grads_TND, n, _with_layers(hyper, dim, traits, rng), ("step",) * steps, exact=True)
+
+
+def _with_layers(hyper: CommonHyper, dim: int, traits: Traits, rng: np.random.Generator) -> CommonHyper:
+    """``hyper``, where it has layers with some whose sizes are powers of four: the RMS of m-bar in each is exact."""
+    if not hasattr(hyper, "layers") or traits.taken("layers") is not None or dim % 4 or rng.random() < 0.3:
+        return hyper
+    sizes = [4] * (dim // 4)
+    for _ in range(int(rng.integers(4))):
+        at = int(rng.integers(len(sizes)))
+        together = sizes[at : at + 4]
+        if len(together) == 4 and len(set(together)) == 1 and rng.random() < 0.5:
+            sizes[at : at + 4] = [4 * sizes[at]]
+        elif sizes[at] > 1:
+            sizes[at : at + 1] = [sizes[at] // 4] * 4
+    return replace(hyper, layers=tuple(sizes))
+
+
+def _walks(traits: Traits, hyper: CommonHyper, count: int) -> list[int] | None:
+    """How many steps the ``count`` exchanges close that follow the first step: 1, 2 or 4 each.
+
+    None where there are others, and where v may be 0 after them.
+    """
+    refreshes, meets = traits.policies(hyper)
+    found, t, last = [], 1, 1
+    while len(found) < count and t - last < 5:
+        t += 1
+        if meets(t):
+            found.append(t - last)
+            last = t
+    gone = hyper.beta2 == 0 and any(map(refreshes, range(2, t + 1)))
+    begun = meets(1) and refreshes(1)
+    return found if begun and not gone and len(found) == count and set(found) <= {1, 2, 4} else None
+
+
+def resized(case: OptimizerCase, n: int, at: int, traits: Traits) -> OptimizerCase | None:
+    """The case begun on ``n`` workers, which are as many as it had from step ``at`` on; until then gradients are equal.
+
+    None where rounds on ``n`` workers are not exact.
+    """
+    chunk, block = _chunk_and_block(traits, n, case.dim, case.hyper)
+    powers = n & (n - 1) == 0 and case.dim in exact_sizes(traits, n, case.hyper.scale)
+    if not powers or chunk % block or block & (block - 1) or (case.hyper.scale == "l2" and block < chunk):
+        return None
+    grads_TND = np.repeat(case.grads_TND[:, :1], max(n, case.n_workers), axis=1)
+    grads_TND[:, : case.n_workers] = case.grads_TND
+    program = [*case.program]
+    program.insert(at, f"resize {case.n_workers}")
+    return replace(case, n_workers=n, grads_TND=grads_TND, program=tuple(program))
 
 
 def _chunk_and_block(traits: Traits, n: int, dim: int, hyper: CommonHyper) -> tuple[int, int]:
@@ -241,5 +307,7 @@ def _chunk_and_block(traits: Traits, n: int, dim: int, hyper: CommonHyper) -> tu
 
 def _rounded_update(hyper: CommonHyper) -> bool:
     """Whether P is multiplied by what is sent and is no power of two, after a warm-up step on gradients of 4."""
+    if hyper.compress == "update" and hyper.freeze_step > 1:
+        return True
     v = (1 - hyper.beta2) * 16 / (1 - hyper.beta2 if hyper.bias_correction else 1)
     return hyper.compress == "update" and math.log2(math.sqrt(v) + hyper.eps) % 1 != 0

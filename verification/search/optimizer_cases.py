@@ -11,7 +11,7 @@ import numpy as np
 from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import OptimizerCase, OtherRun, most_workers, workers_after
 from verification.search.covering import Row
-from verification.search.dyadic import exact_run, tied_run
+from verification.search.dyadic import exact_run, resized, tied_run
 from verification.search.optimizer_space import (
     LARGE,
     allowed_workers,
@@ -354,30 +354,67 @@ def _put_largest(
         grads_TND[step][workers_2, places_2] = LARGEST * rng.choice([-1.0, 1.0])
 
 
-def exact_case(traits: Traits, seed: int) -> OptimizerCase | None:
+def exact_case(traits: Traits, seed: int, *, can_save: bool = False) -> OptimizerCase | None:
     """A run with ties at the server, the other features at random; None where the class takes none.
 
-    The seeds go through N and both scales. Where N is a power of two, nothing rounds.
+    The seeds go through N, both scales and the algorithm's kinds of such runs. Where N is a power of two, nothing
+    rounds. The ties come in the first exchanges or later ones, of 0/1 Adam before or after T_w, and where it can be
+    after a load, a resize or a skipped step.
     """
     counts = [n for n in TIED if n in allowed_workers(traits)]
     if not counts or not traits.compresses:
         return None
     n, scales = counts[seed % len(counts)], hyper_levels("scale", ("l2", "l1"), traits)
     make = tied_run if n & (n - 1) else exact_run
-    fixed = {**traits.checked_as.exact, "freeze_step": 1, **({"beta1": 0.0} if make is tied_run else {})}
-    takes = all(value in (traits.taken(name) or (value,)) for name, value in fixed.items())
-    if not takes or traits.refresh_policy is not None or traits.meeting_policy is not None:
+    more = {"beta1": 0.0} if make is tied_run else {}
+    kinds = [{**kind, **more} for kind in traits.checked_as.exact]
+    kinds = [one for one in kinds if all(value in (traits.taken(name) or (value,)) for name, value in one.items())]
+    if not kinds:
         return None
+    turn, scale = divmod(seed // len(counts), len(scales))
+    fixed = {**kinds[turn % len(kinds)], "scale": scales[scale]}
     rng = np.random.default_rng(seed)
     for _ in range(TRIES):
         row = optimizer_space(traits, can_save=False).random_row(rng)
-        values = vars(_hyper(row, 1, n, 16, traits, rng)) | fixed | {"scale": scales[seed // len(counts) % len(scales)]}
+        if (times := _quiet(traits, rng)) is None:
+            continue
+        before, freeze = times
+        values = vars(_hyper(row, freeze, n, 16, traits, rng)) | fixed
         if row.get("compress") == "update" and not (traits.taken("eps") or traits.taken("beta2")):
             # so that P is a power of two: sqrt(v) = 1.5 and the denominator 2, or 4 and 8 with the correction, which
             # some multiply by: 1 over it is 4
             values |= {"beta2": 3 / 4, "eps": 4.0} if row["bias_correction"] else {"beta2": 1 - 9 / 64, "eps": 0.5}
             if values["variance_floor"] > 1:  # it raises v, and P is another number
                 continue
-        if (case := make(traits, n, traits.hyper(**values), seed)) is not None:
-            return _begun(case, row["begin"], traits, rng)
+        if (case := make(traits, n, traits.hyper(**values), seed, before)) is not None:
+            return _begun(_disturbed(case, traits, rng, can_save=can_save), row["begin"], traits, rng)
     return None
+
+
+def _quiet(traits: Traits, rng: np.random.Generator) -> tuple[int, int] | None:
+    """How many exchanges or steps of Adam come before those with ties, and T_w; with policies it may be later.
+
+    None where the class takes no such T_w.
+    """
+    before = int(rng.choice((0, 0, 1, 2, 5, 11, 40)))
+    later = 4 if hasattr(traits.hyper(), "local_limit") else 0
+    allowed = [t for t in traits.taken("freeze_step") or range(1, 64) if 1 <= t <= before + 1 + later]
+    return (before, int(rng.choice(allowed))) if allowed else None
+
+
+def _disturbed(case: OptimizerCase, traits: Traits, rng: np.random.Generator, *, can_save: bool) -> OptimizerCase:
+    """A run without rounding; now and then with another number of workers before the ties, a load, a skipped step."""
+    n, uniform = case.n_workers, (case.grads_TND == case.grads_TND[:, :1, :1]).all(axis=(1, 2))
+    if can_save and uniform[0] and rng.random() < 0.4:
+        at = int(rng.integers(1, (len(uniform) if uniform.all() else int(np.argmin(uniform))) + 1))
+        others = (resized(case, other, at, traits) for other in rng.permutation(TIED[:-2]).tolist() if other != n)
+        case = next((one for one in others if one is not None and one.n_workers in allowed_workers(traits)), case)
+    program, grads_TND = list(case.program), case.grads_TND
+    if can_save and rng.random() < 0.4:
+        program.insert(int(rng.integers(1, len(program))), "reload")
+    if rng.random() < 0.3:
+        at = int(rng.integers(1, len(grads_TND)))
+        spoiled_ND = grads_TND[at - 1].copy()
+        spoiled_ND[0, rng.integers(case.dim)] = np.nan
+        grads_TND, program = np.insert(grads_TND, at, spoiled_ND, axis=0), [*program, "step"]
+    return replace(case, program=tuple(program), grads_TND=grads_TND)

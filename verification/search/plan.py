@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -43,8 +43,8 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile(1, 1, 60, triples=False, minutes=20, simplifying=400, cheap=1),
-    "ci": Profile(6, 2, 120, triples=True, minutes=120, simplifying=1000, cheap=3),
+    "quick": Profile(1, 1, 120, triples=False, minutes=20, simplifying=400, cheap=1),
+    "ci": Profile(6, 2, 240, triples=True, minutes=120, simplifying=1000, cheap=3),
     "deep": Profile(100, 5, 1000, triples=True, minutes=24 * 60, simplifying=5000, cheap=40),
 }
 
@@ -123,9 +123,11 @@ class Plan:
 
     def exact_cases(self, count: int) -> list[Case]:
         """Cases without rounding, of ``count`` seeds from the plan's on; fewer where the class takes none."""
-        space = optimizer_cases if self.level == "optimizer" else collective_space
+        make = collective_space.exact_case
+        if self.level == "optimizer":
+            make = partial(optimizer_cases.exact_case, can_save=self.driver.can_save)
         seeds = range(1000 * self.seed, 1000 * self.seed + count)
-        return [case for seed in seeds if (case := space.exact_case(self.driver.traits, seed)) is not None]
+        return [case for seed in seeds if (case := make(self.driver.traits, seed)) is not None]
 
     def size(self, case: Case) -> float:
         """How much there is to read in a case; one without rounding can hardly be made smaller."""

@@ -11,6 +11,7 @@ import hashlib
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -275,7 +276,7 @@ def _shorter(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
 def _simpler_settings(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
     """Hyper-parameters at their defaults, an earlier freeze, resizes to fewer workers."""
     plain = type(case.hyper)(freeze_step=case.hyper.freeze_step)
-    kept = {*traits.checked_as.exact, "scale", "freeze_step"} if case.exact else {"freeze_step"}
+    kept = {*chain.from_iterable(traits.checked_as.exact), "scale", "freeze_step"} if case.exact else {"freeze_step"}
     if case.exact and case.hyper.compress == "update":
         kept |= {"beta2", "eps", "bias_correction", "compress"}  # P is a power of two
     for name, value in vars(plain).items():

@@ -67,14 +67,15 @@ CLAIM = Claim(
     title="The variance settles",
     statement=(
         "After an early stage Adam's variance changes little. In the last third of training its norm moves by less "
-        "than 4 % in 1/(1-β2) steps, the freeze rule's own measure, as a whole and in every array of parameters."
+        "than 4 % in 1/(1-β2) steps, the freeze rule's own measure."
     ),
     where="figure 2",
     published="",
     source="recalled",
     conditions=(
         "Where gradients stay noisy, as in pre-training on far more data than parameters. A model that interpolates "
-        "its data has gradients, and so a variance, that go to 0."
+        "its data has gradients, and so a variance, that go to 0. The norm of all of v says nothing of one array of "
+        "parameters, which may move more: the one that moves most has checks of its own."
     ),
     figures=("variance_stability",),
     theorems=("T7a", "T7b", "T7c"),
