@@ -41,7 +41,8 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   seed: two algorithms with one seed start at the same point and see the same mini-batches. Losses are compared by their
   ratio, so on logarithms; intervals are Student's, at 95 %.
 - `onebit report` and `onebit figures` take 5 seeds, 10 for `robustness` and `gan`, and 3 for systems of the family that
-  no claim reads. With `--scale full` they take 20, and two to four times as long: for claims that are not decided. The data of a figure are beside it, in
+  no claim reads. With `--scale full` they take 20, and two to four times as long: for claims that are not decided. The
+  data of a figure are beside it, in
   `report/figures/NAME.csv`. `onebit claims P7` decides one claim: it computes what this one rests on, and prints each
   check.
 - To change one thing in Python: `from paper_figures.algorithms import DIGITS, ONE_BIT`, then
@@ -66,7 +67,8 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
 - A share of a random sample is decided by a binomial test, and has Clopper and Pearson's interval: a sample that is
   too small decides nothing.
 - An exact check has no chance in it: a proved bound, a count, an identity at the published digits. One of "these runs"
-  counts the seeds that were run, and says nothing of others: 0 of 10 leave room for {1 - (ALPHA / 2) ** (1 / 10):.0%}, by the same interval.
+  counts the seeds that were run, and says nothing of others: 0 of 10 leave room for {1 - (ALPHA / 2) ** (1 / 10):.0%},
+  by the same interval.
 
 Every check has a role, which stands in the table of its claim. A *required* one is what the claim is about. A *guard*
 is explained above; an *exact guard* is a fact without which the claim makes no sense. *A setting* is one place among

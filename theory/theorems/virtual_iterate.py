@@ -152,8 +152,8 @@ SCHEDULE = Theorem(
     needs=("T3a",),
     example=lambda: instance(SCHEDULE, ONE_STEP, _schedule()),
     laws=("L2", "C5"),
-    remarks="Without weight decay, bias correction [C5] is the learning rate lr/(1 - beta1^t); with it no schedule is, for "
-    "C5 does not divide the decay. y is taken with the rate of the coming step.",
+    remarks="Without weight decay, bias correction [C5] is the learning rate lr/(1 - beta1^t); with it no schedule is, "
+    "for C5 does not divide the decay. y is taken with the rate of the coming step.",
 )
 
 SGD = Theorem(
