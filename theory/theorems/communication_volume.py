@@ -238,6 +238,7 @@ BLOCKS = Theorem(
     example=lambda: instance(BLOCKS, "eight workers, chunks of 1,000 bits, blocks of 64", exchanged(8, 1000, 64)),
     laws=("C13",),
     remarks="The specification's D/8 + 4 ceil(D/B) each way is T10d with whole blocks in every chunk. Whole bytes: "
-    "chunks whose length is no multiple of eight (only the last can be) add less than a byte each to what is sent, as in T10d.",
+    "chunks whose length is no multiple of eight (only the last can be) add less than a byte each to what is sent, as "
+    "in T10d.",
 )
 THEOREMS = (VOLUME, SPEEDUP, MESSAGES, BLOCKS)
