@@ -147,6 +147,7 @@ def test_lamb(backend, device, dtype, copy_dtype, corrections):
             same(copy, tensor(moved_D).to(copy_dtype))
 
 
+@pytest.mark.one_in(3)
 @backends
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("factor", [1.0, 0.3])

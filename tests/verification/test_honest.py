@@ -152,6 +152,47 @@ def test_ties_of_an_optimizer_are_judged_on_every_number_of_workers(base):
     assert judged == {(n, scale) for n in optimizer_cases.TIED if n > 1 for scale in ("l1", "l2")}
 
 
+LATE_TIES = {
+    "late": (BaseOptimizer, lambda self: self.t > 9),
+    "after a load": (BaseOptimizer, lambda self: self.was_loaded),
+    "after a resize": (BaseZeroOne, lambda self: self.was_resized),
+    "before T_w": (BaseZeroOne, lambda self: self.t < self.hyper.freeze_step),
+    "of two steps": (BaseZeroOne, lambda self: self.steps() == 2),
+    "in layers": (BaseLamb, lambda self: len(self.layers) > 1),
+    "after a skipped step": (BaseLamb, lambda self: self.was_skipped),
+}
+
+
+@pytest.mark.parametrize("name", LATE_TIES)
+def test_ties_are_judged_in_late_and_in_disturbed_runs(name):
+    """The server's zero is -1 there alone."""
+    base, bites = LATE_TIES[name]
+
+    class Wrong(base):
+        was_loaded = was_resized = was_skipped = False
+
+        def step(self, grads_ND):
+            self.was_skipped |= not np.isfinite(grads_ND).all()
+            super().step(grads_ND)
+
+        def load(self, data, n_workers):
+            super().load(data, n_workers)
+            self.was_loaded = True
+
+        def resize(self, n_workers):
+            super().resize(n_workers)
+            self.was_resized = True
+
+        def exchange(self, local_ND, live_D):
+            signs = (tied(base.collective) if bites(self) else base.collective)().server_signs
+            self.reducer.server_signs = signs
+            super().exchange(local_ND, live_D)
+
+    traits = Traits.of(base)
+    made = [optimizer_cases.exact_case(traits, seed, can_save=True) for seed in range(PROFILES["quick"].exact)]
+    assert any("server_bits" in clauses(Wrong, case) for case in made if case is not None)
+
+
 def test_without_a_server_error_nothing_rounds_at_the_workers_either():
     traits = Traits(has_server_error=False)
     cases = [collective_space.exact_case(traits, seed) for seed in range(16)]

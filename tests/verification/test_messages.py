@@ -57,6 +57,7 @@ def run_of(grads_TND, params_D, **hyper):
     return OptimizerCase(params_D, grads_TND, grads_TND.shape[1], Hyper(**hyper), steps)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("page", [README, PAGE], ids=lambda page: page.name)
 def test_the_pages_show_what_is_printed(page, tmp_path):
     """The class that stands there, checked by the command that stands there; "..." stands for lines in between."""

@@ -184,7 +184,7 @@ def test_a_guard_on_small_scales_is_found_late_and_on_seven_workers():
     assert "worker_scale" in found
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.soak
 @pytest.mark.parametrize("index", range(6))
 def test_a_sample_is_found(index):
     row = row_of(sample("development", 6, 3)[index])
