@@ -153,8 +153,9 @@ FLOORED_STEP = Theorem(
     ),
     where=(*magnitude.WHERE, POSITIVE_MEAN, COORDINATE),
     domains={kappa: sp.Interval.open(0, sp.oo)},
-    words="For one compressor with error feedback, the root mean square over time of the steps of any live "
-    "coordinate is at most the learning rate times the bound of T7j over the root of the floor times the mean of v. "
+    words="For one compressor with error feedback, the root mean square over time and outcomes of the steps of any "
+    "live coordinate is at most the learning rate times the bound of T7j over the root of the floor times the mean "
+    "of v. "
     "In a long run, for noise of mean zero whose mean square is the mean of v, and the l1 scale, that is {noise} "
     "learning rates at the default constants and floor, however much the sizes of the coordinates differ. For l2 it "
     "grows as the vectors get less flat.",
@@ -220,7 +221,8 @@ DEFAULT_FLOOR = Theorem(
             "variance_floor": Fraction(1, 19),
         },
     ),
-    remarks="It compares a root mean square over time with a largest step, and is for one compressor. A floor of "
+    remarks="It compares a root mean square over time and outcomes with a largest step, and is for one "
+    "compressor. A floor of "
     "about the complement of beta2 treats a coordinate as if it had seen one gradient of average size within the "
     "memory of v. A larger floor makes the bound on the steps smaller still.",
 )
@@ -276,7 +278,8 @@ UPDATE_STEP = Theorem(
         COORDINATE,
         Row(second, "m", "mean squared gradient of each coordinate", "(live,)"),
     ),
-    words="In the update form with one compressor the root mean square over time of the steps of any coordinate is "
+    words="In the update form with one compressor the root mean square over time and outcomes of the steps of any "
+    "coordinate is "
     "bounded by the mean over coordinates of the squared gradient over the floored v. In a long run, for noise of "
     "mean zero, the l1 scale and the default beta1, it is {noise} learning rates where v is the mean squared "
     "gradient, whatever v is and without a floor.",

@@ -74,9 +74,9 @@ CLAIM = Claim(
     source="ours",
     conditions=(
         "A v that was frozen too early is too small for coordinates whose gradients come later, in whatever form: the "
-        "floor guards against that alone (T7m). In `robustness` the floor decides, not the form, but for its last "
-        "row. There the step size is far above Adam's best, and some seeds of every form diverge in spite of the "
-        "floor, most of them with blocks of 64. On the game the published form does. After a shorter warm-up the "
+        "floor guards against that alone (T7m). In `robustness` no form diverges with it but in the last row. There "
+        "the step size is the next of the grid above Adam's best, and some seeds of every form diverge in spite of "
+        "the floor, most of them with blocks of 64. On the game the published form does. After a shorter warm-up the "
         "published form diverges in spite of the floor (`warmup_length`)."
     ),
     figures=("robustness", "gan"),
