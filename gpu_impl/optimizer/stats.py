@@ -25,7 +25,8 @@ class Stats:
         worker_error_norm: norm of this worker's pending errors delta_i.
         server_error_norm: norm of the chunks of delta-bar that this worker serves.
         dead_coordinates: coordinates without variance at the freeze, which are never updated [C6]; padding not counted.
-        ignored_gradients: how often a non-zero gradient of this worker arrived at one of them.
+        ignored_gradients: how often a non-zero gradient of this worker arrived at one of them, or where v has
+            overflowed.
     """
 
     phase: str

@@ -107,7 +107,7 @@ def test_reports_and_expected_failures_that_are_none_are_refused(file, tmp_path)
 
 def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, monkeypatch, brief):
     """Another level's clause, and one that is left out; --clause leaves the others alone."""
-    monkeypatch.setitem(PROFILES, "quick", replace(brief, arrays=2, largest=8, exact=0))
+    monkeypatch.setitem(PROFILES, "quick", replace(brief, largest=8, exact=0, simplifying=0))
     expected = tmp_path / "expected.txt"
     expected.write_text(
         "optimizer.resume  # later\ncollective.wire_bytes  # later\n"

@@ -168,7 +168,7 @@ class LeastScale(Vectorised):
         return np.maximum(super().scale_of(u), np.float32(1e-30))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("under_test", "hint"),
     [

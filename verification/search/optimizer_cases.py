@@ -376,7 +376,7 @@ def exact_case(traits: Traits, seed: int, *, can_save: bool = False) -> Optimize
     rng = np.random.default_rng(seed)
     for _ in range(TRIES):
         row = optimizer_space(traits, can_save=False).random_row(rng)
-        if (times := _quiet(traits, rng)) is None:
+        if (times := _quiet(n, traits, rng)) is None:
             continue
         before, freeze = times
         values = vars(_hyper(row, freeze, n, 16, traits, rng)) | fixed
@@ -391,12 +391,12 @@ def exact_case(traits: Traits, seed: int, *, can_save: bool = False) -> Optimize
     return None
 
 
-def _quiet(traits: Traits, rng: np.random.Generator) -> tuple[int, int] | None:
+def _quiet(n: int, traits: Traits, rng: np.random.Generator) -> tuple[int, int] | None:
     """How many exchanges or steps of Adam come before those with ties, and T_w; with policies it may be later.
 
     None where the class takes no such T_w.
     """
-    before = int(rng.choice((0, 0, 1, 2, 5, 11, 40)))
+    before = int(rng.choice((0, 0, 1, 2, 5, 11, 40) if n <= 8 else (0, 0, 1, 2, 5)))
     later = 4 if hasattr(traits.hyper(), "local_limit") else 0
     allowed = [t for t in traits.taken("freeze_step") or range(1, 64) if 1 <= t <= before + 1 + later]
     return (before, int(rng.choice(allowed))) if allowed else None

@@ -55,8 +55,8 @@ CLAIM = Claim(
     id="P18",
     title="Linear speed-up",
     statement=(
-        "With the step size of the theorem the mean squared gradient norm falls like σ/√(NT) in the number of workers, "
-        "compressed as it is, and stays below the bound of T6a."
+        "With the step size of the theorem the mean squared gradient norm falls with the number of workers, "
+        "compressed as it is; the longer the run, the more like σ/√(NT). It stays below the bound of T6a."
     ),
     where="theorem 1 and its corollary",
     published="σ/√(NT)",

@@ -73,11 +73,11 @@ CLAIM = Claim(
     published="",
     source="ours",
     conditions=(
-        "A v that was frozen too early is too small for coordinates whose gradients come later, in whatever form: the "
-        "floor guards against that alone (T7m). In `robustness` no form diverges with it but in the last row. There "
-        "the step size is the next of the grid above Adam's best, and some seeds of every form diverge in spite of "
-        "the floor, most of them with blocks of 64. On the game the published form does. After a shorter warm-up the "
-        "published form diverges in spite of the floor (`warmup_length`)."
+        "A v that was frozen too early is too small for coordinates whose gradients come later, in whatever form, and "
+        "the floor guards against that (in the update form against nothing else: T7m). In `robustness` no form "
+        "diverges with it but in the last row. There the step size is the next of the grid above Adam's best, and "
+        "some seeds of every form diverge in spite of the floor. On the game the published form does. After a shorter "
+        "warm-up the published form diverges in spite of the floor (`warmup_length`)."
     ),
     figures=("robustness", "gan"),
     theorems=("T3i", "T3j", "T7m"),
