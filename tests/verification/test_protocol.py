@@ -43,6 +43,7 @@ def test_the_example_conserves_and_does_not_compress(brief):
         ({"start": None}, "neither allreduce"),
         ({"start": lambda self: None}, r"optimizer without step\(\), snapshot\(\)"),
         ({"allreduce": lambda self, *a: a, "scale": "l3"}, "scale must be one of"),
+        ({"allreduce": lambda self, *a: a, "scale": lambda self: 1}, r"scale must be one of .* got a method: give it"),
         ({"allreduce": lambda self, *a: a, "dtype": "float16"}, "dtype must be one of"),
         ({"allreduce": lambda self, *a: a, "chunk_multiple": 0}, "chunk_multiple must be an integer >= 1"),
         ({"allreduce": lambda self, *a: a, "workers": (0,)}, "workers must be integers >= 1"),
