@@ -43,8 +43,8 @@ CLAIM = Claim(
         "Shown on a network with units that rarely fire. At P1's step sizes κ = 0 does no harm on "
         "the transformer and the autoencoder; in `robustness` it makes runs of the autoencoder diverge too. Theory "
         "gives this κ for the l1 scale (T7e, T7l). For the l2 scale, which these runs use, it does so only while what "
-        "is compressed is flat (T7j). With noise whose size differs much from coordinate to coordinate, l2 steps exceed Adam's "
-        "worst step at this κ."
+        "is compressed is flat (T7j). With noise whose size differs much from coordinate to coordinate, l2 steps "
+        "exceed Adam's worst step at this κ."
     ),
     figures=("variance_floor",),
     theorems=("T7d", "T7e", "T7f", "T7j", "T7l"),
