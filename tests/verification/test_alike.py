@@ -78,7 +78,7 @@ def test_some_row_of_its_level_finds_it(fault, level):
     assert any(next(check(plan.driver, plan.case(*one), set()), None) is not None for one in rows)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2))
 def test_an_optimizer_that_forgets_the_end_is_found(seed):
     class EndForgotten(BaseOptimizer):
