@@ -5,7 +5,7 @@
 
 Every layer meets every H steps, as in local SGD, but not all of them in the same step: a little is sent in every step,
 while the other layers are computed. The law is that of local SGD: x - Delta, the mean of the workers, obeys SGD on the
-mean gradient. With one layer, or with equal phases, it is local SGD; with H = 1 it is SGD.
+mean gradient. With one layer, or with phases that are all 0, it is local SGD; with H = 1 it is SGD.
 
 Where this departs from the paper: DreamDDP finds the phases from the measured times of a network and its layers, and
 fills what bandwidth is left with further averages. Here the phases cut the parameters into H parts of about one size,
