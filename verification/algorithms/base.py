@@ -114,6 +114,7 @@ class Algorithm:
         huge: what gradients of the magnitude "huge" are multiplied by.
         no_magnitudes: magnitudes of gradients for which its state would overflow.
         exact: hyper-parameters that a run without rounding needs; of several kinds of such runs, each once.
+        compresses_at_once: whether rounds before T_w are compressed too.
         at_start: arrays of the state that are not 0 when a run starts, beside x -> their numbers.
     """
 
@@ -129,6 +130,7 @@ class Algorithm:
     huge: float = 1e28
     no_magnitudes: tuple[str, ...] = ()
     exact: tuple[Mapping[str, Any], ...] = ({"beta1": 0.5},)
+    compresses_at_once: bool = False
     at_start: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property

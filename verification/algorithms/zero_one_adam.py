@@ -102,4 +102,5 @@ ZERO_ONE_ADAM = Algorithm(
         {"beta1": 0.5, "lr": 0.5, "local_limit": 1},
         {"beta1": 0.5, "lr": 0.5, "local_limit": 2, "local_doubling": 1},  # a meeting closes two steps
     ),
+    compresses_at_once=True,
 )

@@ -10,6 +10,7 @@ server: where ordinary checks must allow either sign, here only +1 is right [C2]
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -176,16 +177,14 @@ def exact_run(traits: Traits, n: int, hyper: CommonHyper, seed: int, before: int
     None as in :func:`exact_round`, and where P, the blocks or the meetings are of another kind.
     """
     dims = [dim for dim in exact_sizes(traits, n, hyper.scale) if dim <= 256]
-    if not dims or n & (n - 1):
+    if not dims:
         return None
     rng = np.random.default_rng(seed)
     dim = int(rng.choice(dims))
     rounds = 2 if hyper.scale == "l1" and dim <= 16 and n <= 4 else 1
     walks = _walks(traits, hyper, before + rounds)
     chunk, block = _chunk_and_block(traits, n, dim, hyper)
-    if walks is None or _rounded_update(hyper) or chunk % block or block & (block - 1):
-        return None
-    if hyper.scale == "l2" and block < chunk:
+    if walks is None or _rounded_update(hyper) or not _rounds_are_exact(traits, n, dim, hyper):
         return None
     quarter_D = np.tile(rng.permutation(np.arange(chunk) < max(1, chunk // 4)), dim // chunk)
     # all scales are equal, and the workers agree on a quarter of the elements: on the rest their messages cancel
@@ -283,20 +282,42 @@ def _walks(traits: Traits, hyper: CommonHyper, count: int) -> list[int] | None:
     return found if begun and not gone and len(found) == count and set(found) <= {1, 2, 4} else None
 
 
-def resized(case: OptimizerCase, n: int, at: int, traits: Traits) -> OptimizerCase | None:
-    """The case begun on ``n`` workers, which are as many as it had from step ``at`` on; until then gradients are equal.
+def disturbed(
+    case: OptimizerCase, counts: Sequence[int], traits: Traits, rng: np.random.Generator, *, can_save: bool
+) -> OptimizerCase:
+    """A run without rounding; now and then with a load, a skip, or a resize from another of ``counts`` before ties."""
+    n, uniform = case.n_workers, (case.grads_TND == case.grads_TND[:, :1, :1]).all(axis=(1, 2))
+    if can_save and uniform[0] and rng.random() < 0.4:
+        at = int(rng.integers(1, (len(uniform) if uniform.all() else int(np.argmin(uniform))) + 1))
+        others = [other for other in rng.permutation(counts).tolist() if other != n]
+        exact = (other for other in others if _rounds_are_exact(traits, other, case.dim, case.hyper))
+        if (other := next(exact, None)) is not None:
+            case = _resized(case, other, at)
+    program, grads_TND = list(case.program), case.grads_TND
+    if can_save and rng.random() < 0.4:
+        program.insert(int(rng.integers(1, len(program))), "reload")
+    if rng.random() < 0.3:
+        at = int(rng.integers(1, len(grads_TND)))
+        spoiled_ND = grads_TND[at - 1].copy()
+        spoiled_ND[0, rng.integers(case.dim)] = np.nan
+        grads_TND, program = np.insert(grads_TND, at, spoiled_ND, axis=0), [*program, "step"]
+    return replace(case, program=tuple(program), grads_TND=grads_TND)
 
-    None where rounds on ``n`` workers are not exact.
-    """
-    chunk, block = _chunk_and_block(traits, n, case.dim, case.hyper)
-    powers = n & (n - 1) == 0 and case.dim in exact_sizes(traits, n, case.hyper.scale)
-    if not powers or chunk % block or block & (block - 1) or (case.hyper.scale == "l2" and block < chunk):
-        return None
+
+def _resized(case: OptimizerCase, n: int, at: int) -> OptimizerCase:
+    """The case begun on ``n`` workers, and resized at step ``at``; until then all have the same gradient."""
     grads_TND = np.repeat(case.grads_TND[:, :1], max(n, case.n_workers), axis=1)
     grads_TND[:, : case.n_workers] = case.grads_TND
     program = [*case.program]
     program.insert(at, f"resize {case.n_workers}")
     return replace(case, n_workers=n, grads_TND=grads_TND, program=tuple(program))
+
+
+def _rounds_are_exact(traits: Traits, n: int, dim: int, hyper: CommonHyper) -> bool:
+    """Whether N and the lengths of chunks and blocks are such powers that nothing rounds."""
+    chunk, block = _chunk_and_block(traits, n, dim, hyper)
+    powers = n & (n - 1) == 0 and block & (block - 1) == 0 and dim in exact_sizes(traits, n, hyper.scale)
+    return powers and chunk % block == 0 and (hyper.scale == "l1" or block == chunk)
 
 
 def _chunk_and_block(traits: Traits, n: int, dim: int, hyper: CommonHyper) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import OptimizerCase, OtherRun, most_workers, workers_after
 from verification.search.covering import Row
-from verification.search.dyadic import exact_run, resized, tied_run
+from verification.search.dyadic import disturbed, exact_run, tied_run
 from verification.search.optimizer_space import (
     LARGE,
     allowed_workers,
@@ -46,6 +46,9 @@ WARMEST_SHARE = 0.75
 
 TIED = (*range(1, 9), 12, 16, 24, 32, 64, 128)
 """The N of runs with ties at the server."""
+
+MOST_RESIZED = 32
+"""Workers that a run without rounding has before a resize, at most."""
 
 LONG_STAGE, LATE = 50, 5
 """Steps of a stage in whose last few two skipped steps in a row come."""
@@ -387,7 +390,8 @@ def exact_case(traits: Traits, seed: int, *, can_save: bool = False) -> Optimize
             if values["variance_floor"] > 1:  # it raises v, and P is another number
                 continue
         if (case := make(traits, n, traits.hyper(**values), seed, before)) is not None:
-            return _begun(_disturbed(case, traits, rng, can_save=can_save), row["begin"], traits, rng)
+            case = disturbed(case, [n for n in counts if n <= MOST_RESIZED], traits, rng, can_save=can_save)
+            return _begun(case, row["begin"], traits, rng)
     return None
 
 
@@ -397,24 +401,6 @@ def _quiet(n: int, traits: Traits, rng: np.random.Generator) -> tuple[int, int] 
     None where the class takes no such T_w.
     """
     before = int(rng.choice((0, 0, 1, 2, 5, 11, 40) if n <= 8 else (0, 0, 1, 2, 5)))
-    later = 4 if hasattr(traits.hyper(), "local_limit") else 0
+    later = 4 if traits.checked_as.compresses_at_once else 0
     allowed = [t for t in traits.taken("freeze_step") or range(1, 64) if 1 <= t <= before + 1 + later]
     return (before, int(rng.choice(allowed))) if allowed else None
-
-
-def _disturbed(case: OptimizerCase, traits: Traits, rng: np.random.Generator, *, can_save: bool) -> OptimizerCase:
-    """A run without rounding; now and then with another number of workers before the ties, a load, a skipped step."""
-    n, uniform = case.n_workers, (case.grads_TND == case.grads_TND[:, :1, :1]).all(axis=(1, 2))
-    if can_save and uniform[0] and rng.random() < 0.4:
-        at = int(rng.integers(1, (len(uniform) if uniform.all() else int(np.argmin(uniform))) + 1))
-        others = (resized(case, other, at, traits) for other in rng.permutation(TIED[:-2]).tolist() if other != n)
-        case = next((one for one in others if one is not None and one.n_workers in allowed_workers(traits)), case)
-    program, grads_TND = list(case.program), case.grads_TND
-    if can_save and rng.random() < 0.4:
-        program.insert(int(rng.integers(1, len(program))), "reload")
-    if rng.random() < 0.3:
-        at = int(rng.integers(1, len(grads_TND)))
-        spoiled_ND = grads_TND[at - 1].copy()
-        spoiled_ND[0, rng.integers(case.dim)] = np.nan
-        grads_TND, program = np.insert(grads_TND, at, spoiled_ND, axis=0), [*program, "step"]
-    return replace(case, program=tuple(program), grads_TND=grads_TND)
