@@ -1,18 +1,14 @@
-"""Ways to do the all-to-all of a compressed step on gloo, timed beside the all-gather that follows it.
+"""The two exchanges of a compressed step, by gloo's own algorithms and in rounds, timed on links of one bandwidth.
 
     python -m gpu_impl.netlab.all_to_all --workers 4 --bandwidth 100Mbit --size 1250000
 
-Each moves the same bytes, (N-1)/N of the buffer a worker, so what differs is how well the links are used:
-
-    all-to-all    gloo's own: a worker sends to all others at once
-    rounds        N-1 rounds; in round k a worker sends to the k-th after it and receives from the k-th before it
-    all-gather    gloo's own: a ring
+All move the same bytes, (N-1)/N of the buffer a worker, so what differs is how well the links are used. The optimizer
+takes rounds for messages from ``gpu_impl.optimizer.rounds.SHORTEST`` bytes on.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from time import perf_counter, sleep
 from typing import Annotated
 
@@ -26,10 +22,12 @@ from gpu_impl.netlab.counters import HEADERS
 from gpu_impl.netlab.lab import lab
 from gpu_impl.netlab.network import MTU
 from gpu_impl.netlab.tools import LabError
+from gpu_impl.optimizer import rounds
+from gpu_impl.optimizer.collectives import torch_all_gather
+from gpu_impl.optimizer.rounds import Rounds
 
 PAUSE = 0.1
 """Seconds between two calls: what computation leaves a link to recover in."""
-WAYS = ("all-to-all", "rounds", "all-gather")
 FRAME = MTU + 14
 
 
@@ -46,19 +44,28 @@ def main(
     try:
         with lab(workers) as (network, pool):
             network.limit(rate)
-            for way in WAYS:
-                found = pool.call(timed, way, size, repeats)
-                times = sorted(max(row) for row in zip(*found, strict=True))
-                middle = statistics.median(times)
-                typer.echo(f"{way:12} {1e3 * middle:7.1f} ms, at best {1e3 * times[0]:.1f}; line {1e3 * line:.1f}")
+            for kind in ("all-to-all", "all-gather"):
+                for way in ("gloo", "rounds"):
+                    found = pool.call(timed, kind, way, size, repeats)
+                    times = sorted(max(row) for row in zip(*found, strict=True))
+                    middle, best = 1e3 * statistics.median(times), 1e3 * times[0]
+                    typer.echo(f"{kind}, {way:7} {middle:7.1f} ms, at best {best:.1f}; line {1e3 * line:.1f}")
     except LabError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(3) from None
 
 
-def timed(way: str, size: int, repeats: int) -> list[float]:
+def timed(kind: str, way: str, size: int, repeats: int) -> list[float]:
     """Seconds of each call, on one worker."""
-    call = in_rounds(size // dist.get_world_size()) if way == "rounds" else Collective(way, size).prepared()
+    received, rows = torch.zeros(2, dist.get_world_size(), size // dist.get_world_size(), dtype=torch.uint8)
+    rank = dist.get_rank()
+    calls = {
+        ("all-to-all", "gloo"): lambda: dist.all_to_all_single(received, rows),
+        ("all-to-all", "rounds"): lambda: Rounds(None, rounds.all_to_all(received, rows, rank)).wait(),
+        ("all-gather", "gloo"): lambda: torch_all_gather(received.view(-1), rows[0]),
+        ("all-gather", "rounds"): lambda: Rounds(None, rounds.all_gather(received, rows[0], rank)).wait(),
+    }
+    call = calls[kind, way]
     times = []
     for _ in range(repeats):
         sleep(PAUSE)
@@ -67,22 +74,6 @@ def timed(way: str, size: int, repeats: int) -> list[float]:
         call()
         times.append(perf_counter() - start)
     return times
-
-
-def in_rounds(row_bytes: int) -> Callable[[], None]:
-    """One flow a link and direction at any time."""
-    n_workers, rank = dist.get_world_size(), dist.get_rank()
-    sent, received = (torch.zeros(n_workers, row_bytes, dtype=torch.uint8) for _ in range(2))
-
-    def call() -> None:
-        received[rank].copy_(sent[rank])
-        for k in range(1, n_workers):
-            to, of = (rank + k) % n_workers, (rank - k) % n_workers
-            for work in (dist.irecv(received[of], of), dist.isend(sent[to], to)):
-                assert work is not None
-                work.wait()
-
-    return call
 
 
 if __name__ == "__main__":

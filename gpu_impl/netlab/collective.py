@@ -2,7 +2,8 @@
 
 gloo sends a message in three parts: the sender says that it is ready (48 bytes), the receiver says the same (48), and
 the data follows behind 48 bytes that say what it is. All workers send alike, so a message costs each of them
-3 * 48 bytes beside its data. (Counted on the links of the lab, to the byte: tests/gpu_impl/test_netlab.py.)
+3 * 48 bytes beside its data. Its all-gather sends two messages a round, that of :mod:`gpu_impl.optimizer.rounds` one.
+(Counted on the links of the lab, to the byte: tests/gpu_impl/test_netlab.py.)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import partial
 import torch
 
 from gpu_impl.optimizer.collectives import Collectives
+from gpu_impl.optimizer.rounds import SHORTEST
 
 FRAMING = 3 * 48
 SEGMENT = 2**20
@@ -45,7 +47,7 @@ class Collective:
     def messages(self, n_workers: int) -> int:
         """Messages that a worker sends."""
         segments = 1
-        if self.kind == "all-gather":
+        if self.kind == "all-gather" and self.size / n_workers < SHORTEST:
             segments = 2
         elif self.kind == "all-reduce":
             segments = max(2, math.ceil(math.ceil(self.size / SEGMENT) / n_workers))

@@ -15,6 +15,8 @@ from typing import Any
 from torch import Tensor
 from torch import distributed as dist
 
+from gpu_impl.optimizer import rounds
+
 ALL_REDUCE_PASSES = 2
 """A bandwidth-optimal all-reduce sends every byte twice, but for the N-th part that stays at home."""
 
@@ -86,6 +88,7 @@ class Collectives:
         if has_group:
             self.rank, self.size = dist.get_rank(process_group), dist.get_world_size(process_group)
         self.is_of_group = has_group
+        self._is_on_gloo = has_group and rounds.is_on_gloo(process_group)
         if self.rank < 0:
             raise ValueError("this process is not in process_group: make the optimizer on the group's members only")
 
@@ -112,7 +115,11 @@ class Collectives:
             received.copy_(rows)
             return Pending()
         self.bytes_sent += (self.size - 1) * _bytes(rows) // self.size
-        return _begin("all-to-all" + self.where, dist.all_to_all_single, received, rows, group=self.group)
+        what = "all-to-all" + self.where
+        if self._is_on_gloo and rounds.pay(rows, self.size):
+            each = rounds.all_to_all(received.view(self.size, -1), rows.view(self.size, -1), self.rank)
+            return Pending(told(what, rounds.Rounds, self.group, each), what)
+        return _begin(what, dist.all_to_all_single, received, rows, group=self.group)
 
     def all_gather(self, gathered: Tensor, row: Tensor) -> Pending:
         """Row i of ``gathered`` (N, ...) <- worker i's ``row``."""
@@ -120,7 +127,11 @@ class Collectives:
             gathered.copy_(row.view_as(gathered))
             return Pending()
         self.bytes_sent += (self.size - 1) * _bytes(row)
-        return _begin("all-gather" + self.where, _all_gather, gathered.view(-1), row, group=self.group)
+        what = "all-gather" + self.where
+        if self._is_on_gloo and rounds.pay(gathered, self.size):
+            each = rounds.all_gather(gathered.view(self.size, -1), row.view(-1), self.rank)
+            return Pending(told(what, rounds.Rounds, self.group, each), what)
+        return _begin(what, torch_all_gather, gathered.view(-1), row, group=self.group)
 
     def table(self, values: Tensor) -> Tensor:
         """Every worker's ``values`` (k,), as (N, k)."""
@@ -149,7 +160,7 @@ def started_processes() -> int:
 
 
 # torch 2.13 renamed all_gather_into_tensor and warns of the old name
-_all_gather: Callable[..., Any] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+torch_all_gather: Callable[..., Any] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 
 
 def _begin(what: str, collective: Callable[..., Any], *tensors: Tensor, group: dist.ProcessGroup | None) -> Pending:

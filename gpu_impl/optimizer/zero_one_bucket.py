@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -16,6 +17,9 @@ from gpu_impl.kernels.torch_ import decode
 from gpu_impl.optimizer.bucket import Group
 from gpu_impl.optimizer.buffer_bucket import BufferBucket
 from gpu_impl.optimizer.names import ZERO_ONE_ADAM, Names
+
+PIECE = 2**16
+"""Elements that a processor works on at once."""
 
 
 class ZeroOneBucket(BufferBucket):
@@ -60,10 +64,12 @@ class ZeroOneBucket(BufferBucket):
 
     def accumulate(self, group: Group, grad: Tensor) -> None:
         """M_i and u_i along this worker's gradient (D,), before a meeting: 0 where nothing is sent."""
-        beta1, gamma, dead = group["betas"][0], float(group["lr"]), is_marked(self.momentum)
-        self.worker.ignored.add_((dead & (grad != 0)).sum())  # [C6]
-        self.own.copy_(beta1 * self.own + (1 - beta1) * grad)
-        self.buffer.copy_(torch.where(dead, 0.0, self.buffer + gamma * self.own))
+        beta1, gamma = group["betas"][0], float(group["lr"])
+        for momentum, own, buffer, g in self._pieces(self.momentum, self.own, self.buffer, grad):
+            dead = is_marked(momentum)
+            self.worker.ignored.add_((dead & (g != 0)).sum())  # [C6]
+            own.copy_(beta1 * own + (1 - beta1) * g)
+            buffer.copy_(torch.where(dead, 0.0, buffer + gamma * own))
 
     def part(self, variance_floor: float) -> None:
         """The workers part, if they have not, by a step in which nobody is met."""
@@ -95,13 +101,16 @@ class ZeroOneBucket(BufferBucket):
 
     def meet(self, group: Group, variance_floor: float, rate: Tensor) -> None:
         """U-bar is there: m_i, x_i and x follow from it, and from Gamma (n,)."""
-        dead = is_marked(self.momentum)
-        self.buffer.masked_fill_(dead, 0.0)
-        x, total = self.x_met(), self.spread(rate)
-        decayed = total * (group["weight_decay"] * x)
-        moved = x - (self.preconditioner(group, variance_floor) * self.buffer + decayed)
-        moved = torch.where(dead, x, moved)
-        self.own.copy_(torch.where(total > 0, self.buffer / total, self.own))
+        self.find_floor(variance_floor)
+        x, total, eps, decay = self.x_met(), self.spread(rate), group["eps"], group["weight_decay"]
+        moved = torch.empty_like(x)
+        rows = self._pieces(self.momentum, self.buffer, self.variance, self.own, x, total, moved)
+        for momentum, u, v, m, x_met, gamma, target in rows:
+            dead = is_marked(momentum)
+            u.masked_fill_(dead, 0.0)
+            p = torch.where(live_in(v), preconditioner_of(torch.maximum(v, self.floor), 1.0, eps), 0.0)  # [C6, C7]
+            target.copy_(torch.where(dead, x_met, x_met - (p * u + gamma * (decay * x_met))))
+            m.copy_(torch.where(gamma > 0, u / gamma, m))
         self.flat.put(moved)
         self.buffer.zero_()
         self.last_rate = rate.clone()
@@ -115,6 +124,11 @@ class ZeroOneBucket(BufferBucket):
         if self.is_parted:
             self.met.copy_(moved)
             self.walked.zero_()
+
+    def _pieces(self, *rows: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Of rows (D,) the same part of each after another: what a processor computes of one stays in its cache."""
+        length = PIECE if rows[0].is_cpu else max(1, rows[0].shape[0])
+        return zip(*(row.split(length) for row in rows), strict=True)
 
     def find_floor(self, variance_floor: float) -> None:
         """``floor`` for v as it is."""
@@ -130,12 +144,6 @@ class ZeroOneBucket(BufferBucket):
         for k, kept in self.paused.items():
             whole[self.flat.slots[k]] = kept["exp_avg_sq"]
         return whole
-
-    def preconditioner(self, group: Group, variance_floor: float) -> Tensor:
-        """P (D,) with the floor [C7]; 0 where nothing moves [C6]."""
-        self.find_floor(variance_floor)
-        found = preconditioner_of(torch.maximum(self.variance, self.floor), 1.0, group["eps"])
-        return torch.where(live_in(self.variance), found, 0.0)
 
     def freeze(self, group: Group, variance_floor: float, variance_correction: float, *, loaded: bool = False) -> None:
         self.frozen_with, self.is_frozen = (group["eps"], variance_correction), True
@@ -154,7 +162,7 @@ class ZeroOneBucket(BufferBucket):
         if not self.is_parted or self.is_home or self.is_loaded:
             return
         self.flat.adopt()
-        changed = self._other_than(self.met - self.walked)
+        changed = None if self._holds_its_own() else self._other_than(self.met - self.walked)
         if changed is not None:
             k = next(k for k, slot in enumerate(self.flat.slots) if bool(changed[slot].any()))
             raise RuntimeError(
@@ -162,6 +170,11 @@ class ZeroOneBucket(BufferBucket):
                 "each at a point of its own: undo it, or load a checkpoint, and change parameters inside `with "
                 "optimizer.at_last_meeting():`, where all workers hold the same"
             )
+
+    def _holds_its_own(self) -> bool:
+        """Whether the model holds x_i."""
+        pieces = self._pieces(self.flat.weights, self.met, self.walked)
+        return all(torch.equal((x - walked).to(held.dtype), held) for held, x, walked in pieces)
 
     def _other_than(self, values: Tensor) -> Tensor | None:
         """Where (D,) the model holds something else than ``values`` (D,) float32; None: nowhere."""

@@ -23,6 +23,8 @@ from family_optimizers import (
 )
 from optimizer_support import pool
 
+from gpu_impl.optimizer import zero_one_bucket
+
 STEPS = 60
 
 
@@ -109,3 +111,18 @@ def test_clipping_by_one_factor():
         same_as(states[-1], kind[0], snaps[-1])
         free, _, _ = run_both(kind, 2, grads_TND)
         assert shared_x(free[-1][0]).tobytes() != states[-1].params.tobytes()
+
+
+def in_pieces(name, x_D, grads_TD, lrs, hyper):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zero_one_bucket, "PIECE", 7)
+        return record(name, x_D, grads_TD, lrs, hyper)
+
+
+def test_the_pieces_that_a_processor_works_on_change_no_bit():
+    grads_TND = spoiled(noise(2, STEPS))
+    rows = [(LOCAL[0], start(), grads_TND[:, i], [1e-2] * STEPS, LOCAL[1]) for i in range(2)]
+    for whole, cut in zip(pool(2).map(record, rows), pool(2).map(in_pieces, rows), strict=True):
+        for one, other in zip(whole[0], cut[0], strict=True):
+            assert all(np.array_equal(one[name], other[name]) for name in one)
+        assert whole[1].ignored_gradients == cut[1].ignored_gradients > 0
