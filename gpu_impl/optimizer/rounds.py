@@ -4,7 +4,7 @@
     all-gather    in each round worker r sends to r + 1 what it has received last, and receives from r - 1
 
 gloo's own all-to-all sends to all others at once, and flows that meet at a receiver are not shared out evenly. It takes
-1.5 times as long as the bytes need, rounds 1.01 times (docs/netlab.md). Short messages are left to gloo: there every
+1.6 times as long as the bytes need, rounds 1.05 times (docs/netlab.md). Short messages are left to gloo: there every
 round costs what a message takes to arrive.
 """
 
