@@ -15,8 +15,8 @@ OURS = ("onebit_files", "theory", *(f"verification.{name}" for name in JUDGE))
 WATCHED = ("builtins", "math", "numpy", *OURS)
 """The modules and packages whose functions are watched. In this project's, methods are too."""
 
-_known: dict[str, tuple[Any, str, Any, CodeType | None]] = {}
-"""Full name -> where it stands, its name there, what it was, and its code."""
+_known: dict[str, tuple[Any, dict[str, tuple[Any, CodeType | None]]]] = {}
+"""Full name of a module or class -> itself; and of each function there what it was, and its code."""
 
 _noted: set[str] = set()
 """The modules in which all functions are known."""
@@ -39,8 +39,7 @@ def _is_in(name: str, packages: tuple[str, ...]) -> bool:
 def _note(place: Any, name: str) -> list[Any]:
     """Note what can be called in a module or class, and its properties."""
     found = {key: value for key, value in vars(place).items() if callable(value) or isinstance(value, property)}
-    for key, value in found.items():
-        _known[f"{name}.{key}"] = place, key, value, _code(value)
+    _known[name] = place, {key: (value, _code(value)) for key, value in found.items()}
     return list(found.values())
 
 
@@ -51,11 +50,13 @@ def _code(value: Any) -> CodeType | None:
 def put_back() -> list[str]:
     """The full names of what has changed since it was noted; it is as before when this returns."""
     changed = []
-    for name, (place, key, value, code) in _known.items():
-        if vars(place).get(key) is not value:
-            setattr(place, key, value)
-            changed.append(name)
-        if code is not None and value.__code__ is not code:
-            value.__code__ = code
-            changed.append(name)
+    for name, (place, known) in _known.items():
+        here = vars(place)
+        for key, (value, code) in known.items():
+            if here.get(key) is not value:
+                setattr(place, key, value)
+                changed.append(f"{name}.{key}")
+            if code is not None and value.__code__ is not code:
+                value.__code__ = code
+                changed.append(f"{name}.{key}")
     return changed

@@ -68,7 +68,7 @@ def check_state(number: int, state: Mapping[str, Any], steps: int) -> None:
             raise ValueError(f"the state is damaged: {name} of parameter {number} is {str(value)[:80]!r}")
     if state.get("frozen") not in (0, 1) or not isinstance(step, Tensor) or step.numel() != 1:
         raise ValueError(f"the state is damaged: parameter {number} has no step, or does not say if it is frozen")
-    if not 0 <= float(step) <= steps:
+    if not (0 <= float(step) <= steps and float(step).is_integer()):
         raise ValueError(f"the state is damaged: parameter {number} has taken {float(step):g} steps of {steps}")
     if not isinstance(state.get("variance_norms", step), Tensor):
         raise ValueError(f"the state is damaged: variance_norms of parameter {number} are no tensor")

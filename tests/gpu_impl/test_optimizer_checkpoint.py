@@ -247,6 +247,7 @@ DAMAGE = [
     (lambda state: state["state"][1]["worker_error_of_0"].fill_(float("inf")), "worker_error_of_0 of parameter 1 has"),
     (lambda state: state["state"][1]["ignored_of_0"].fill_(-1), "ignored_of_0 of parameter 1 has values"),
     (lambda state: state["state"][1]["step"].fill_(8), "parameter 1 has taken 8 steps of 7"),
+    (lambda state: state["state"][1]["step"].fill_(2.5), "parameter 1 has taken 2.5 steps of 7"),
     (lambda state: state["param_groups"][0].update(lr=-1), "can't be used: lr must be a finite number"),
 ]
 

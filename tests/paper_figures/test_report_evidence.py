@@ -133,7 +133,7 @@ def test_our_implementations_have_adapters():
 
 def test_a_verification_is_the_one_of_the_command(monkeypatch):
     """With few cases and no clock; the command's own are in tests/verification."""
-    few = replace(PROFILES["quick"], arrays=1, exact=5, minutes=60, largest=300)
+    few = replace(PROFILES["quick"], exact=5, cheap=0, minutes=60, largest=300, longest=12)
     monkeypatch.setattr(stages, "search", partial(search, profile=few))
     found = stages.verify("verification/adapters/reference.py:ReferenceCollective")
     assert found["target"] == "verification/adapters/reference.py:ReferenceCollective"

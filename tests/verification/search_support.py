@@ -14,8 +14,9 @@ from verification.search.driver import Driver
 from verification.search.plan import Profile
 from verification.search.runs import follow
 
-BRIEF = Profile(1, 1, 12, triples=False, minutes=30, simplifying=40, largest=300)
-"""One covering array of sizes up to 1024, so every pair of levels once; twelve seeds without rounding."""
+BRIEF = Profile(1, 1, 12, triples=False, minutes=30, simplifying=40, largest=300, longest=12)
+"""One covering array of sizes up to 1024 and up to 12 compressed steps: every pair of levels once; twelve seeds without
+rounding."""
 
 
 def transitions(under_test=BaseOptimizer, dim=41, **changes):

@@ -109,7 +109,7 @@ def outward(bound: ArrayLike) -> Floats:
     """
     value = np.asarray(bound, dtype=np.float64)
     outer = value * (1 + gamma(OPERATIONS, "float64")) + smallest_subnormal("float64") * (value > 0)
-    return np.nan_to_num(outer, nan=np.inf, posinf=np.inf)
+    return np.fmin(outer, np.inf)  # NaN becomes infinite
 
 
 def _up_scalar(value: Fraction) -> float:

@@ -82,7 +82,7 @@ class StepRelation(Transition):
                 )
             )
         # with eps = 0 there is no bound on x where v may be 0: theory gives inf, or inf - inf
-        sums = [np.nan_to_num(one + other, nan=np.inf, posinf=np.inf) for one, other in zip(*bounds, strict=True)]
+        sums = [np.fmin(one + other, np.inf) for one, other in zip(*bounds, strict=True)]
         if self.traits.flushes_subnormals:
             flushed = self._flushed_adam(lr, new_m, new_v, np.abs(g), (b1, b2))
             sums = [one + other for one, other in zip(sums, flushed, strict=True)]

@@ -30,6 +30,7 @@ class Profile:
             machine needs, so that a busy one does not decide.
         simplifying: smaller cases that are tried for each clause that fails.
         largest: the largest D of the rows; the few large cases come with it where it is 2^20.
+        longest: the most compressed steps of the rows.
     """
 
     arrays: int
@@ -39,6 +40,7 @@ class Profile:
     minutes: float
     simplifying: int
     largest: int = 2**20
+    longest: int = 300
     cheap: int = 0
 
 
@@ -80,8 +82,8 @@ class Plan:
         alone = {name: levels[0] for name, levels in space.features.items() if len(levels) == 1}
         if reason := space.exclusion(alone):
             raise AdapterError(f"of what {driver.name} takes there is no case: {reason}")
-        sizes = tuple(size for size in space.features["size"] if size[0] <= profile.largest)
-        space = replace(space, features={**space.features, "size": sizes})
+        limits = {"size": profile.largest, "compressed": profile.longest}
+        space = _only(space, {name: partial(_begins_below, most) for name, most in limits.items()})
         every = optimizer_space.TRIPLES if level == "optimizer" else tuple(space.features)
         triples = every if profile.triples else ()
         late = optimizer_space.LATE if level == "optimizer" and profile.cheap else ()
@@ -153,6 +155,10 @@ CHEAP: tuple[tuple[str, Mapping[str, Callable[[Any], bool]]], ...] = (
 
 So every triple with such a level is covered: short runs on few elements, the shortest on many, and long ones on few.
 """
+
+
+def _begins_below(most: int, level: optimizer_space.Range) -> bool:
+    return level[0] <= most
 
 
 def _only(space: Space, wanted: Mapping[str, Callable[[Any], bool]]) -> Space:
