@@ -158,6 +158,11 @@ def test_the_page_shows_the_committed_results():
     files = re.findall(r"`([\w-]+\.json)`", page)
     assert {*files} == {file.name for file in document.RESULTS.glob("*.json")}
     assert document.tables(document.points_of(document.RESULTS / files[0])) in page
+    slowest = [one for one in document.points_of(document.RESULTS / files[0]) if one.bandwidth == 1e8]
+    base, compressed = (next(one for one in slowest if one.contestant == name) for name in ("ddp", "1-bit"))
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for faster in (base.step / compressed.step, base.exchange / compressed.exchange):
+        assert f"{faster:.1f} times as fast" in readme
     runs = json.loads(max((document.RESULTS / "race").glob("*.json")).read_text())["runs"]
     assert document.race_tables([Run(**run) for run in runs]) in page
 

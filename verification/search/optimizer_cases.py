@@ -21,7 +21,7 @@ from verification.search.optimizer_space import (
     worker_levels,
     workers,
 )
-from verification.search.palettes import LARGEST, PALETTES, WARMEST, factors
+from verification.search.palettes import ALIKE, LARGEST, PALETTES, WARMEST, all_but_one_agree, factors
 
 SMALL = 1e-16
 """A warm-up's gradients so small that guards against zero bite, and so large that v is not 0."""
@@ -34,6 +34,10 @@ LOADS = 4
 
 NEARLY = (3e-19, 1e-17, 1e-12)
 """Gradients of which v is subnormal in float32, tiny, and small."""
+
+WORKERS_ALIKE = (*ALIKE.values(), all_but_one_agree)
+ALIKE_SHARE = 0.15
+"""In so many cases the workers' gradients after the warm-up are alike in one of these ways."""
 
 UNLIKE = (1e-40, 1e-30, 1e-10, 0.0, 1e4)
 """Sizes of parameters unlike those of the others; the first is subnormal in float32."""
@@ -293,6 +297,8 @@ def _gradients(
     # in the update form P, which may be as large as 1e8, multiplies it
     huge = traits.checked_as.huge if row.get("compress", "momentum") == "momentum" else 1e22
     late *= factors(row["magnitude"], rng, late.shape, huge=huge)
+    if row["magnitude"] not in ("huge", "largest"):  # of which a mean may overflow
+        late[...] = _perhaps_alike(late, rng.spawn(1)[0])
     grads_TND[:early, :, dead_D] = rng.choice([0.0, 0.0, 1e-25])
     later = row["dead"] == "some with a later gradient"
     keep = rng.random(int(dead_D.sum())) < (0.6 if later else 0.0)
@@ -316,6 +322,13 @@ def _gradients(
             grads_TND[step, :2, k] = np.inf, -np.inf
     with np.errstate(over="ignore"):
         return grads_TND.astype(traits.numpy_dtype)
+
+
+def _perhaps_alike(late_TND: Array, rng: np.random.Generator) -> Array:
+    if rng.random() >= ALIKE_SHARE:
+        return late_TND
+    (alike_NTD,) = WORKERS_ALIKE[rng.integers(len(WORKERS_ALIKE))](rng, late_TND.transpose(1, 0, 2))
+    return alike_NTD.transpose(1, 0, 2)
 
 
 def _workers_in(program: tuple[str, ...], n: int) -> list[int]:

@@ -108,6 +108,13 @@ def all_agree(rng: np.random.Generator, *arrays_ND: Floats) -> list[Floats]:
     return [np.broadcast_to(array_ND[-1], array_ND.shape).copy() for array_ND in arrays_ND]
 
 
+def all_but_one_agree(rng: np.random.Generator, *arrays_ND: Floats) -> list[Floats]:
+    """All workers but one have the same numbers."""
+    same = np.full(len(arrays_ND[0]), rng.integers(len(arrays_ND[0])))
+    same[rng.integers(len(same))] = rng.integers(len(same))
+    return [array_ND[same] for array_ND in arrays_ND]
+
+
 ALIKE = {"equal scales": all_but_signs, "two workers agree": two_agree, "all workers agree": all_agree}
 """Of buffers and worker errors (N, D), those in which workers are alike."""
 
