@@ -178,8 +178,11 @@ FLOORED_STEP = Theorem(
     remarks="What kappa guarantees is the size of a step, not convergence. An earlier form of this theorem took the "
     "bound for noise for granted with either scale; it is false for l2 where the sizes of coordinates differ. A "
     "larger kappa costs adaptivity: a coordinate below the floor slows down by the root of v over the floor. A freeze "
-    "long before v has forgotten its start, without bias correction, finds v low, and M larger against it. The chunks "
-    "of N servers have a scale each: M is then that of the chunk, the mean of v that of all.",
+    "long before v has forgotten its start, without bias correction, finds v low, and M larger against it. Two-sided "
+    "compression is not covered: a worker's one scale spans its whole buffer, so a chunk of small gradients is sent "
+    "numbers of the others' size. Measured with N = 8, the l1 scale, a server for each of eight chunks and sizes that "
+    "differ from chunk to chunk, a coordinate at the default floor had steps of up to 9.7 learning rates in root mean "
+    "square.",
 )
 
 DEFAULT_FLOOR = Theorem(
