@@ -49,7 +49,7 @@ CLAIM = Claim(
     source="ours",
     conditions=(
         "Four workers on two processor cores, one small character transformer, gloo. At 100 Mbit/s the wire decides; "
-        "at 1 Gbit/s computation does, and little is gained. Not measured with GPUs or NCCL."
+        "at 1 Gbit/s computation weighs more, and less is gained. Not measured with GPUs or NCCL."
     ),
     figures=("time_to_loss",),
     theorems=("T10b", "T10d"),
