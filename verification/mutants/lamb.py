@@ -222,3 +222,10 @@ class DecayIsNotTrusted(BaseLamb):
 
     def update(self, trust_D, direction_D, x_D):
         return trust_D * direction_D + self.decay(x_D)
+
+
+class LayerScaleIsCut(BaseLamb):
+    """The scale of a layer is at most 1e4, however small its momentum is beside that of the others."""
+
+    def layer_scale(self, common, own):
+        return min(super().layer_scale(common, own), 1e4)

@@ -214,3 +214,14 @@ class TieOfALongRoundIsMinus(BaseZeroOne):
         ties = self.steps() > 1
         self.reducer.server_signs = ServerZeroIsMinus().server_signs if ties else type(self.reducer)().server_signs
         super().exchange(local_ND, live_D)
+
+
+class OddOneOutForgets(BaseZeroOne):
+    """The last worker drops its error where all others sent the same, and it did not."""
+
+    def exchange(self, local_ND, live_D):
+        super().exchange(local_ND, live_D)
+        *others_ND, last_D = local_ND
+        agree = all(np.array_equal(other_D, others_ND[0]) for other_D in others_ND)
+        if len(others_ND) > 1 and agree and not np.array_equal(last_D, others_ND[0]):
+            self.e_ND[-1] = 0
