@@ -71,14 +71,18 @@ class WorkerPool:
         store = str(Path(self._folder.name) / "store")
         self._pipes: list[Any] = []  # Connection, but for Windows
         self.processes: list[BaseProcess] = []
-        for rank in range(n_workers):
-            ours, theirs = context.Pipe()
-            arguments = (theirs, rank, n_workers, store, timeout, threads, entering)
-            process = context.Process(target=_serve, args=arguments, daemon=True, name=f"worker {rank}")
-            process.start()
-            theirs.close()
-            self._pipes.append(ours)
-            self.processes.append(process)
+        try:
+            for rank in range(n_workers):
+                ours, theirs = context.Pipe()
+                arguments = (theirs, rank, n_workers, store, timeout, threads, entering)
+                process = context.Process(target=_serve, args=arguments, daemon=True, name=f"worker {rank}")
+                process.start()
+                theirs.close()
+                self._pipes.append(ours)
+                self.processes.append(process)
+        except BaseException:  # a signal: those that run already must not outlive this
+            self.close()
+            raise
         atexit.register(self.close)
 
     @classmethod

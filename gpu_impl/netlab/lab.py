@@ -6,18 +6,21 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import Any
 
 from gpu_impl.harness.worker_pool import WorkerPool
 from gpu_impl.netlab.entering import enter
 from gpu_impl.netlab.network import CONGESTION, Network
 
+ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
 
 @contextmanager
 def lab(
     n_workers: int, *, timeout: float = 600.0, congestion: str = CONGESTION, node_size: int = 1
 ) -> Iterator[tuple[Network, WorkerPool]]:
-    """Hosts and their workers; all of it is gone when the block ends, after Ctrl-C and SIGTERM too.
+    """Hosts and their workers; all of it is gone when the block ends, after Ctrl-C, SIGTERM and SIGHUP too.
 
     The workers meet at a file, which all hosts see, so that nothing but their collectives is on the links.
 
@@ -31,10 +34,32 @@ def lab(
         LabError: it can't be built here.
     """
     with ExitStack() as stack:
-        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _as_interrupt))
+        for number in ENDING - {signal.SIGINT}:
+            stack.callback(signal.signal, number, signal.signal(number, _as_interrupt))
         network = stack.enter_context(Network(n_workers, congestion, node_size))
-        pool = stack.enter_context(WorkerPool(n_workers, timeout=timeout, entering=partial(enter, network.hosts)))
+        with _undisturbed_start():
+            pool = stack.enter_context(WorkerPool(n_workers, timeout=timeout, entering=partial(enter, network.hosts)))
         yield network, pool
+
+
+@contextmanager
+def _undisturbed_start() -> Iterator[None]:
+    """Signals that end a program wait until the end; processes that are started within never hear them.
+
+    So no traceback of theirs is printed, and none is half started when this program ends and ends them.
+    """
+    resource_tracker.ensure_running()  # multiprocessing's: its start would let SIGINT and SIGTERM through again
+    heard: list[int] = []
+    kept = {number: signal.signal(number, lambda number, _: heard.append(number)) for number in ENDING}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # what is started within inherits it
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+    if heard:
+        raise KeyboardInterrupt
 
 
 def _as_interrupt(*_: Any) -> None:

@@ -55,7 +55,7 @@ class Namespaces:
             raise
 
     def remove(self) -> None:
-        """Remove them, and every process in them. Safe to call twice, and not interrupted by Ctrl-C or SIGTERM."""
+        """Remove them, and every process in them. Safe to call twice; Ctrl-C, SIGTERM and SIGHUP don't interrupt it."""
         with undisturbed():
             remove_recorded(self._record, self.names)
 
@@ -115,8 +115,8 @@ def started_at(pid: int) -> int | None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ctrl-C and SIGTERM are ignored within, by this process and the commands that it calls."""
-    kept = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Ctrl-C, SIGTERM and SIGHUP are ignored within, by this process and the commands that it calls."""
+    kept = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

@@ -52,7 +52,9 @@ def netlab(
         list[str] | None, typer.Option(help=f"One of {', '.join(CONTESTANTS)}; repeat for several. Default: all.")
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Samples of a worker and step.")] = 8,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Of timed steps at each point; three steps at least.")] = 2.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Of timed steps at each point; three steps at least.")
+    ] = 2.0,
     congestion: Annotated[
         str, typer.Option(help="How TCP finds its rate: reno, or another that this kernel has.")
     ] = CONGESTION,

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from gpu_impl.harness.worker_pool import WorkerDiedError
 from gpu_impl.netlab.bandwidth import bits_per_second, in_words
-from gpu_impl.netlab.collective import FRAMING
+from gpu_impl.netlab.collective import FRAMING, Collective
 from gpu_impl.netlab.tiers import TierPoint, on_two_tiers
 from gpu_impl.netlab.tools import LabError
 from onebit_files import writable_file, write_atomically
@@ -61,9 +61,16 @@ def framing(point: TierPoint) -> int:
     They are those of the all-to-all, the all-gather, and the table that the workers compare before the step.
     """
     m, n, everyone = point.nodes, point.node_size, point.nodes * point.node_size
-    gathered = 2 * 2  # two collectives of two messages a round
-    messages = {"1-bit": n * (everyone - n) + gathered * (everyone - 1), "1-bit-nodes": n * (1 + gathered) * (m - 1)}
-    return FRAMING * messages.get(point.contestant, 0)
+    if point.contestant == "1-bit":
+        return FRAMING * (n * (everyone - n) + _gathering(point.dim // 8, everyone))
+    if point.contestant == "1-bit-nodes":
+        return FRAMING * n * (m - 1 + _gathering(point.dim // 8 // n, m))
+    return 0
+
+
+def _gathering(size: int, n_workers: int) -> int:
+    """Messages of a worker for the all-gather of this size and for that of the table, which is short."""
+    return Collective("all-gather", size).messages(n_workers) + Collective("all-gather", 0).messages(n_workers)
 
 
 def difference(point: TierPoint) -> float:

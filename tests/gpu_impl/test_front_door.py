@@ -32,7 +32,7 @@ class Wrong:
     def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
         return buffers_ND.mean(axis=0), worker_errors_ND, server_error_D
 
-print(sorted({verdict.outcome for verdict in verify(Wrong, minutes=0.1).verdicts}))
+print(sorted({verdict.outcome for verdict in verify(Wrong, minutes=0.3).verdicts}))
 """
     done = python(code)
     assert done.returncode == 0, done.stderr

@@ -169,8 +169,8 @@ def test_after_a_kill_the_workers_end_and_the_next_start_removes_the_rest(tmp_pa
 
 
 @needs_lab
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_and_sigterm_remove_it(tmp_path, number):
     process, pids, names = started(tmp_path)
     process.send_signal(number)
@@ -182,6 +182,32 @@ def test_ctrl_c_and_sigterm_remove_it(tmp_path, number):
     assert process.returncode != 0
     assert wait_until(lambda: not any(map(is_running, pids)))
     assert not any((MADE / name).exists() for name in names)
+
+
+@needs_lab
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_of_it_while_workers_start_prints_no_traceback(tmp_path, number):
+    """As a terminal sends Ctrl-C; SIGTERM to the program alone."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.replace("    with module", "    print('begins', flush=True)\n    with module"))
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begins\n"
+
+    def own():
+        return [file for file in RECORDS.glob("*.json") if json.loads(file.read_text())["pid"] == process.pid]
+
+    assert wait_until(own)
+    time.sleep(1.0)  # the fork server imports torch, or the workers enter their hosts
+    os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert said.count("Traceback") == 1, said  # the program's own, which has no other end
+    assert said.strip().endswith("KeyboardInterrupt")
+    assert own() == []
 
 
 @needs_lab
