@@ -71,14 +71,26 @@ def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> Optimi
         hidden[before] = True
         unseen = frozenset(int(i) for i in np.flatnonzero(hidden[:-1]))
     case = OptimizerCase(
-        _parameters(dim, traits, rng), grads_TND, n, hyper, program, unseen, layout=row["layout"], target=target
+        _parameters(dim, traits, rng, getattr(hyper, "layers", ())),
+        grads_TND,
+        n,
+        hyper,
+        program,
+        unseen,
+        layout=row["layout"],
+        target=target,
     )
     return _begun(case, row["begin"], traits, rng)
 
 
-def _parameters(dim: int, traits: Traits, rng: np.random.Generator) -> Array:
-    """Parameters (D,) of size 1; in half of the cases some are of other sizes."""
+def _parameters(dim: int, traits: Traits, rng: np.random.Generator, layers: Sequence[int] = ()) -> Array:
+    """Parameters (D,) of size 1; in half of the cases some are of other sizes, or the last ones of layers larger."""
     params_D = rng.standard_normal(dim)
+    alone = rng.spawn(1)[0]
+    if alone.random() < 0.5:  # as large as all others of the layer together: a norm without it is another one
+        lengths = np.array(layers or (dim,))
+        params_D[lengths.cumsum() - 1] = np.sqrt(lengths) * alone.choice([-1.0, 1.0], lengths.size)
+        params_D *= 2.0 ** -alone.integers(5)
     if rng.random() < 0.5:
         params_D *= np.where(rng.random(dim) < 0.3, rng.choice(UNLIKE[traits.flushes_subnormals :], dim), 1.0)
     return params_D.astype(traits.numpy_dtype)
