@@ -91,9 +91,8 @@ FIGURE = PaperFigure(
         "committed measurement on two processor cores. At 100 Mbit/s 1-bit Adam with a warm-up of 30 steps is within "
         "5 % of Adam's last loss {1-bit-short, 100Mbit, sooner} times sooner than Adam under DDP (in {1-bit-short, "
         "100Mbit} s against {ddp, 100Mbit} s), with the usual warm-up {1-bit, 100Mbit, sooner} times, fp16 {ddp-fp16, "
-        "100Mbit, sooner} times. At 1 Gbit/s computation decides, and it is {1-bit-short, 1Gbit, sooner} times. "
-        "PowerSGD of rank 1 and DiLoCo do not come there in 400 steps. Those below the fourth ran with one seed, and "
-        "say little."
+        "100Mbit, sooner} times. At 1 Gbit/s computation weighs more, and it is {1-bit-short, 1Gbit, sooner} times. "
+        "PowerSGD of rank 1 and DiLoCo do not come there in 400 steps."
     ),
     draw=draw,
     numbers=numbers,
