@@ -82,7 +82,8 @@ FIGURE = PaperFigure(
         "Times faster than without compression, against how long the exchange without compression takes beside the "
         "rest of a step. Colours: the network lab, the newest committed sweep, from 10 Gbit/s (left) to 100 Mbit/s. "
         "Crosses: Table 1's rows with one bit in place of 16, as T10b predicts; below them the two "
-        "largest published speed-ups of the compression stage, at its slowest row. Lines: what one bit gains at most. On slow links 1-bit Adam comes near the line."
+        "largest published speed-ups of the compression stage, at its slowest row. Lines: "
+        "what one bit gains at most. On slow links 1-bit Adam comes near the line."
     ),
     draw=draw,
     tabulate=tabulate,
