@@ -16,7 +16,7 @@ from functools import partial
 import torch
 
 from gpu_impl.optimizer.collectives import Collectives
-from gpu_impl.optimizer.rounds import SHORTEST
+from gpu_impl.optimizer.rounds import are_long
 
 FRAMING = 3 * 48
 SEGMENT = 2**20
@@ -47,7 +47,7 @@ class Collective:
     def messages(self, n_workers: int) -> int:
         """Messages that a worker sends."""
         segments = 1
-        if self.kind == "all-gather" and self.size / n_workers < SHORTEST:
+        if self.kind == "all-gather" and not are_long(self.size, n_workers):
             segments = 2
         elif self.kind == "all-reduce":
             segments = max(2, math.ceil(math.ceil(self.size / SEGMENT) / n_workers))

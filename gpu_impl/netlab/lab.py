@@ -11,9 +11,8 @@ from typing import Any
 
 from gpu_impl.harness.worker_pool import WorkerPool
 from gpu_impl.netlab.entering import enter
+from gpu_impl.netlab.namespaces import ENDING, handled_by
 from gpu_impl.netlab.network import CONGESTION, Network
-
-ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @contextmanager
@@ -34,8 +33,7 @@ def lab(
         LabError: it can't be built here.
     """
     with ExitStack() as stack:
-        for number in ENDING - {signal.SIGINT}:
-            stack.callback(signal.signal, number, signal.signal(number, _as_interrupt))
+        stack.enter_context(handled_by(_as_interrupt, ENDING - {signal.SIGINT}))
         network = stack.enter_context(Network(n_workers, congestion, node_size))
         with _undisturbed_start():
             pool = stack.enter_context(WorkerPool(n_workers, timeout=timeout, entering=partial(enter, network.hosts)))
@@ -50,14 +48,12 @@ def _undisturbed_start() -> Iterator[None]:
     """
     resource_tracker.ensure_running()  # multiprocessing's: its start would let SIGINT and SIGTERM through again
     heard: list[int] = []
-    kept = {number: signal.signal(number, lambda number, _: heard.append(number)) for number in ENDING}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # what is started within inherits it
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        for number, handler in kept.items():
-            signal.signal(number, handler)
+    with handled_by(lambda number, _: heard.append(number)):
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # what is started within inherits it
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if heard:
         raise KeyboardInterrupt
 

@@ -12,9 +12,10 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from gpu_impl.netlab.tools import LabError, call, ip
 from onebit_files import write_atomically
@@ -26,6 +27,9 @@ MADE = Path("/run/netns")
 """Where ``ip`` keeps the namespaces that have a name."""
 PATIENCE = 5.0
 """Seconds that processes get to end once they have been killed."""
+
+ENDING: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+"""The signals that ask a program to end."""
 
 
 class Namespaces:
@@ -113,12 +117,17 @@ def started_at(pid: int) -> int | None:
     return int(text.rpartition(")")[2].split()[19])
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
+def undisturbed() -> AbstractContextManager[None]:
     """Ctrl-C, SIGTERM and SIGHUP are ignored within, by this process and the commands that it calls."""
-    kept = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    return handled_by(signal.SIG_IGN)
+
+
+@contextmanager
+def handled_by(handler: Any, numbers: Set[int] = ENDING) -> Iterator[None]:
+    """Signals go to ``handler`` within."""
+    kept = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
+        for number, before in kept.items():
+            signal.signal(number, before)

@@ -81,8 +81,13 @@ def is_on_gloo(group: dist.ProcessGroup | None) -> bool:
 
 
 def pay(rows: Tensor, n_workers: int) -> bool:
-    """Whether these, one a worker, are long enough for rounds."""
-    return rows.is_cpu and rows.nbytes >= n_workers * SHORTEST
+    """Whether rounds pay for these, one a worker."""
+    return rows.is_cpu and are_long(rows.nbytes, n_workers)
+
+
+def are_long(size: int, n_workers: int) -> bool:
+    """Whether messages, one a worker and ``size`` bytes together, are long enough for rounds."""
+    return size >= n_workers * SHORTEST
 
 
 Turn = tuple[dist.ProcessGroup, Sequence[Round], "Future[None]"]

@@ -33,8 +33,8 @@ ROOT = Path(__file__).parents[2]
 RUN = ["netlab", "--workers", "2", "--parameters", "100000", "--seconds", "0.1"]
 
 
-def own_records():
-    return [file for file in RECORDS.glob("*.json") if json.loads(file.read_text())["pid"] == os.getpid()]
+def own_records(pid=None):
+    return [file for file in RECORDS.glob("*.json") if json.loads(file.read_text())["pid"] == (pid or os.getpid())]
 
 
 # --- what it counts ---
@@ -125,16 +125,22 @@ if __name__ == "__main__":
 """
 
 
-def started(tmp_path):
-    """A lab in a process of its own, whose workers are busy; the process, the workers' pids, the namespaces."""
+def begun(tmp_path, text):
+    """A lab in a process and session of its own."""
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    program.write_text(text)
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, start_new_session=True,
     )  # fmt: skip
     assert process.stdout is not None
-    first, second, *names = process.stdout.readline().split()
+    return process, process.stdout.readline()
+
+
+def started(tmp_path):
+    """One whose workers are busy; the process, the workers' pids, the namespaces."""
+    process, line = begun(tmp_path, PROGRAM)
+    first, second, *names = line.split()
     assert len(names) == 3
     assert wait_until(lambda: all(len(processes_in(name)) > 1 for name in names[1:]))  # a worker and what it has begun
     return process, [int(first), int(second)], names
@@ -188,26 +194,18 @@ def test_ctrl_c_and_sigterm_remove_it(tmp_path, number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_all_of_it_while_workers_start_prints_no_traceback(tmp_path, number):
     """As a terminal sends Ctrl-C; SIGTERM to the program alone."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM.replace("    with module", "    print('begins', flush=True)\n    with module"))
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, start_new_session=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begins\n"
-
-    def own():
-        return [file for file in RECORDS.glob("*.json") if json.loads(file.read_text())["pid"] == process.pid]
-
-    assert wait_until(own)
+    process, line = begun(
+        tmp_path, PROGRAM.replace("    with module", "    print('begins', flush=True)\n    with module")
+    )
+    assert line == "begins\n"
+    assert wait_until(lambda: own_records(process.pid))
     time.sleep(1.0)  # the fork server imports torch, or the workers enter their hosts
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode != 0
     assert said.count("Traceback") == 1, said  # the program's own, which has no other end
     assert said.strip().endswith("KeyboardInterrupt")
-    assert own() == []
+    assert own_records(process.pid) == []
 
 
 @needs_lab
