@@ -27,7 +27,7 @@ from verification.search.cases import OptimizerCase
 from verification.search.causes import Causes, Failing
 from verification.search.clauses import CLAUSES, clause_of
 from verification.search.driver import Driver
-from verification.search.large_cases import lone_ratios
+from verification.search.large_cases import lone_norms, lone_ratios
 from verification.search.optimizer_cases import exact_case
 from verification.search.optimizer_space import FREEZE
 from verification.search.plan import Plan
@@ -298,5 +298,35 @@ def test_one_element_decides_the_ratio_of_a_large_layer(wrong, layers):
     assert not found[1]
 
 
-def test_only_lamb_has_ratios():
-    assert lone_ratios(Driver(ReferenceZeroOneAdam).traits) == []
+class NormWithoutTail(BaseLamb):
+    """One norm of a layer of 4,096 or more misses what is left over of groups of eight; ``of`` says which norm."""
+
+    of = "x"
+
+    def norm(self, values):
+        return super().norm(values[: len(values) // 8 * 8] if len(values) >= 2**12 else values)
+
+    def trust_ratio(self, weights, update):
+        x = self.norm(weights) if self.of == "x" else super().norm(weights)
+        u = self.norm(update) if self.of == "u" else super().norm(update)
+        return np.clip(x / u if x > 0 and u > 0 else 1.0, self.hyper.min_trust, self.hyper.max_trust)
+
+    def layer_rms(self, momentum):
+        return (self.norm(momentum) if self.of == "m" else super().norm(momentum)) / momentum.size**0.5
+
+
+@pytest.mark.parametrize(("of", "clause"), [("x", "trust_mean"), ("u", "trust_mean"), ("m", "layer_scale")])
+@pytest.mark.parametrize("layers", [None, [()]])
+def test_one_element_decides_the_norms_of_a_large_layer(of, clause, layers):
+    takes = {} if layers is None else {"takes": {"layers": layers}}
+    for under_test, clauses in ((NormWithoutTail, {clause}), (BaseLamb, set())):
+        driver = Driver(type(under_test.__name__, (under_test,), {"of": of, **takes}))
+        found = [{finding.clause for finding in check(driver, case, set())} for case in lone_norms(driver.traits)]
+        if (of, layers) != ("m", [()]):  # one layer has the scale 1 whatever its norm
+            assert clauses <= found[0]
+        assert clauses or not any(found)
+
+
+def test_only_lamb_has_ratios_and_norms():
+    traits = Driver(ReferenceZeroOneAdam).traits
+    assert lone_ratios(traits) == lone_norms(traits) == []

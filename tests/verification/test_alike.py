@@ -12,7 +12,7 @@ from verification.mutants.error_feedback import WorkerErrorClippedAtFortyScales
 from verification.relation.tolerances import scale_of
 from verification.search.collective_space import large_cases
 from verification.search.driver import Driver
-from verification.search.large_cases import each_level
+from verification.search.large_cases import corners, each_level
 from verification.search.palettes import ALIKE, one_spike
 from verification.search.plan import PROFILES, Plan
 from verification.search.runs import check
@@ -86,6 +86,26 @@ def test_an_optimizer_that_forgets_the_end_is_found(seed):
 
     cases = each_level(Driver(EndForgotten).traits, can_save=False, seed=seed)
     assert any(next(check(Driver(EndForgotten), case, set()), None) is not None for case in cases)
+
+
+class LateVotesInEightBits(mutants.VotesInEightBits):
+    """From the twentieth chunk on: chunks of 128 workers are empty unless there are many elements."""
+
+    def server_input(self, parts, error_C, j):
+        kind = super() if j >= 20 else super(mutants.VotesInEightBits, self)
+        return kind.server_input(parts, error_C, j)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_many_workers_with_many_elements_are_tried(seed):
+    class Wrong(BaseOptimizer):
+        collective = LateVotesInEightBits
+
+    cases = corners(Driver(BaseOptimizer).traits, can_save=False, seed=seed)
+    many = [case for case in cases if case.n_workers == 128 and case.hyper.freeze_step > 6 and case.dim > 256]
+    several = [case for case in many if (case.grads_TND[-1] == case.grads_TND[-1, 0]).all()]
+    assert any(next(check(Driver(Wrong), case, set()), None) is not None for case in several)
+    assert not [finding for case in several[:1] for finding in check(Driver(BaseOptimizer), case, set())]
 
 
 def test_a_scale_of_few_numbers_is_held_to_few_roundings():

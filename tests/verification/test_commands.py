@@ -432,12 +432,15 @@ def test_one_fault_is_tried_and_each_line_is_printed(monkeypatch, tmp_path, caps
         call(mutants, only="signs", false_alarms=1)
 
 
-def test_mutants_are_sampled(tmp_path, capsys):
+def test_mutants_are_sampled(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(PROFILES, "quick", BRIEF)
     out = tmp_path / "score.json"
-    assert call(mutants, count=2, seed=3, split="development", jobs=1, json=out) == 0
-    assert "seed 3, quick: " in capsys.readouterr().out
+    status = call(mutants, count=2, seed=3, split="development", jobs=1, json=out)
+    told = capsys.readouterr().out
+    assert "seed 3, quick: " in told
     score = json.loads(out.read_text())
-    assert score["killed"] == score["counted"] <= 2
+    alive = score["counted"] - score["killed"]
+    assert (status, told.count("lives  ")) == (min(alive, 1), alive)  # which ones live is not this test's matter
     assert len(score["mutants"]) == 2
     for wrong in ({"jobs": 0}, {"split": "all"}, {"profile": "slow"}):
         with pytest.raises(typer.BadParameter, match="must be"):

@@ -20,6 +20,7 @@ from verification.search.optimizer_space import (
     allowed_layouts,
     allowed_sizes,
     allowed_workers,
+    corner_rows,
     dims,
     large_rows,
     worker_levels,
@@ -139,7 +140,8 @@ def _with_largest(arrays: list[Array], rng: np.random.Generator, *, residual: bo
 def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
     """Few cases that no row holds: many exact elements, a long sum that stands still, all zeros, ends, and D to 2^20.
 
-    The last ones hold every level of every other feature that is not too long with so many elements.
+    The last ones hold every level of every other feature that is not too long with so many elements, and the pairs of
+    levels that are too long for other rows.
     """
     n, dtype = allowed_workers(traits)[0], traits.numpy_dtype
     found = [
@@ -154,7 +156,8 @@ def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
             call = (buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0]))
             found.append(CollectiveCase((call,) * calls))
         space = collective_space(traits)
-        found += [collective_case(row, traits, rng) for row, rng in (*large_rows(space, seed), *end_rows(space, seed))]
+        rows = (*large_rows(space, seed), *corner_rows(space, seed), *end_rows(space, seed))
+        found += [collective_case(row, traits, rng) for row, rng in rows]
     return [case for case in found if case is not None]
 
 

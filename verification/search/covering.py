@@ -61,9 +61,13 @@ class Space:
                     found[a, b] = reason
         return found
 
-    def allows(self, row: Row) -> bool:
-        """Whether no pair of the row is left out."""
-        return not any(self.exclusion({a: row[a], b: row[b]}) for a, b in combinations(self.features, 2))
+    def allows(self, row: Row, given: Row | None = None) -> bool:
+        """Whether no pair of the row is left out, apart from pairs within what is ``given`` of it."""
+        if not self.exclusion(row):
+            return True
+        pairs = ({a: row[a], b: row[b]} for a, b in combinations(self.features, 2))
+        known = {} if given is None else given
+        return bool(known) and not any(self.exclusion(pair) for pair in pairs if not pair.keys() <= known.keys())
 
     def random_row(self, rng: np.random.Generator) -> Row:
         """Any allowed row."""

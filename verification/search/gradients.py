@@ -9,7 +9,7 @@ import numpy as np
 from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import most_workers, workers_after
 from verification.search.covering import Row
-from verification.search.palettes import ALIKE, LARGEST, PALETTES, WARMEST, all_but_one_agree, factors
+from verification.search.palettes import ALIKE, LARGEST, PALETTES, WARMEST, all_agree, all_but_one_agree, factors
 
 SMALL = 1e-16
 """A warm-up's gradients so small that guards against zero bite, and so large that v is not 0."""
@@ -69,7 +69,7 @@ def gradients(
     huge = traits.checked_as.huge if row.get("compress", "momentum") == "momentum" else 1e22
     late *= factors(row["magnitude"], rng, late.shape, huge=huge)
     if row["magnitude"] not in ("huge", "largest"):  # of which a mean may overflow
-        late[...] = _perhaps_alike(late, rng.spawn(1)[0])
+        late[...] = _perhaps_alike(late, rng.spawn(1)[0], agree=row.get("alike", False))
     if row["magnitude"] == "1":
         grads_TND *= _perhaps_apart(traits.chunks(dim, n), hyper, rng.spawn(1)[0])
     grads_TND[:early, :, dead_D] = rng.choice([0.0, 0.0, 1e-25])
@@ -97,10 +97,11 @@ def gradients(
         return grads_TND.astype(traits.numpy_dtype)
 
 
-def _perhaps_alike(late_TND: Array, rng: np.random.Generator) -> Array:
-    if rng.random() >= ALIKE_SHARE:
+def _perhaps_alike(late_TND: Array, rng: np.random.Generator, *, agree: bool) -> Array:
+    if rng.random() >= ALIKE_SHARE and not agree:
         return late_TND
-    (alike_NTD,) = WORKERS_ALIKE[rng.integers(len(WORKERS_ALIKE))](rng, late_TND.transpose(1, 0, 2))
+    make = all_agree if agree else WORKERS_ALIKE[rng.integers(len(WORKERS_ALIKE))]
+    (alike_NTD,) = make(rng, late_TND.transpose(1, 0, 2))
     return alike_NTD.transpose(1, 0, 2)
 
 

@@ -1,5 +1,5 @@
-"""Cases of an optimizer that no row of its space holds: D from 131073 on, long sums that stand still, and a maximum of
-many that one element decides.
+"""Cases of an optimizer that no row of its space holds: D from 131073 on, pairs of levels that are too long for a row,
+long sums that stand still, and a norm or a maximum of many that one element decides.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ import numpy as np
 from verification.protocol import Traits
 from verification.search.cases import OptimizerCase
 from verification.search.optimizer_cases import optimizer_case
-from verification.search.optimizer_space import LARGE, allowed_workers, hyper_levels, large_rows, optimizer_space
+from verification.search.optimizer_space import (
+    LARGE,
+    allowed_workers,
+    corner_rows,
+    hyper_levels,
+    large_rows,
+    optimizer_space,
+)
 from verification.search.palettes import absorbing
 
 
@@ -38,6 +45,14 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
             row |= dict.fromkeys({"scale_block"} & set(row))  # one scale for all
         if not space.exclusion({**row, "size": LARGE}):
             rows.append((row, np.random.default_rng([seed, len(rows)])))
+    return [optimizer_case(row, traits, rng) for row, rng in rows]
+
+
+def corners(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
+    """Cases of the pairs of levels that are too long for any row: short in all else."""
+    if not traits.compresses or traits.sizes is not None:
+        return []
+    rows = corner_rows(optimizer_space(traits, can_save=can_save), seed)
     return [optimizer_case(row, traits, rng) for row, rng in rows]
 
 
@@ -86,3 +101,30 @@ def lone_ratios(traits: Traits) -> list[OptimizerCase]:
     hyper = traits.hyper(**{**plain, "layers": sizes, "freeze_step": freeze})
     params_D = rng.standard_normal(dim).astype(dtype)
     return [OptimizerCase(params_D, grads_TND, n, hyper, ("step",) * (freeze + 3))]
+
+
+def lone_norms(traits: Traits) -> list[OptimizerCase]:
+    """Of 1-bit LAMB: large layers of each remainder of 8, in which one element decides the norms of x, of u and of m.
+
+    In drawn layers so large, one element more or less is lost in the rounding of a norm. It stands at the end of each
+    layer, then at the begin, then at an odd place. By weight decay x is part of u.
+    """
+    if "max_trust" not in traits.checked_as.levels or traits.sizes is not None:
+        return []
+    free = traits.taken("layers") is None
+    sizes = tuple(2**12 + k for k in range(8)) if free else ()
+    dim = sum(sizes) or 2**12 + 1
+    ends = np.cumsum(sizes or (dim,))
+    begins = np.r_[0, ends[:-1]]
+    rng, dtype, n = np.random.default_rng(0), traits.numpy_dtype, allowed_workers(traits)[0]
+    freeze = (traits.taken("freeze_step") or (3,))[0]
+    plain = {name: (traits.taken(name) or levels)[0] for name, levels in traits.checked_as.levels.items()}
+    plain["weight_decay"] = (traits.taken("weight_decay") or (0.1,))[-1]
+    hyper = traits.hyper(**{**plain, "scale_block": None, "layers": sizes, "freeze_step": freeze})
+    found = []
+    for lone in (ends - 1, begins, begins + 2_345):
+        params_D, grads_TND = rng.standard_normal(dim), rng.standard_normal((freeze + 2, n, dim))
+        params_D[lone], grads_TND[:, :, lone] = 2.0**9, 2.0**6  # the others' norms are some 2^6
+        arrays = (params_D.astype(dtype), grads_TND.astype(dtype))
+        found.append(OptimizerCase(*arrays, n, hyper, ("step",) * (freeze + 2)))
+    return found

@@ -165,9 +165,10 @@ def _brief_row(fixed: Row, traits: Traits, rng: np.random.Generator) -> Row:
     features = {**space.features, **{name: (fixed[name],) for name in fixed}}
     for name, takes in BRIEF.items():
         features[name] = tuple(level for level in features[name] if name in fixed or takes(level)) or features[name][:1]
+    given = fixed if space.exclusion(fixed) else None  # a pair that is too long for other rows
     while True:
         row = {name: levels[rng.integers(len(levels))] for name, levels in features.items()}
-        if not space.exclusion(row):
+        if space.allows(row, given=given):
             return row
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ def hyper_levels(name: str, values: tuple[Any, ...], traits: Traits) -> tuple[An
     return values if taken is None else tuple(value for value in values if value in taken) or taken
 
 
-TOO_LONG = "too long for one case"
+TOO_LONG = "too long for a row; few cases have such a pair"
 NO_MEANING = "there is no such case"
 NO_NUMBER = "without eps a gradient of 0 divides by 0"
 
@@ -210,6 +211,52 @@ def large_rows(space: Space, seed: int) -> Iterator[tuple[Row, np.random.Generat
         most = LARGE[1] // row["workers"][1]
         size = (most if number == 0 else LARGE[0], max(most, LARGE[0]))
         yield {**row, "size": size}, np.random.default_rng([seed, number])
+
+
+def corner_rows(space: Space, seed: int) -> Iterator[tuple[Row, np.random.Generator]]:
+    """Rows of the pairs of levels that are too long for any other row, each with its generator; of D near the low end.
+
+    One row of a pair has the first level of every other feature, one has drawn ones. With more than 16 workers there
+    are both once more with workers that agree, after the longest warm-up: where all vote alike, a counter of the server
+    is the first to overflow.
+    """
+    first = {name: levels[0] for name, levels in space.features.items()}
+    first["size"] = next((size for size in space.features["size"] if size[0] >= 8), first["size"])
+    first["workers"] = next((n for n in space.features["workers"] if n[0] > 1), first["workers"])
+    for number, pair in enumerate(_too_long(space)):
+        rng = np.random.default_rng([seed, number])
+
+        def those_that_fit(row: Row, name: str, pair: Row = pair) -> list[Any]:
+            return [level for level in space.features[name] if space.allows({**row, name: level}, given=pair)]
+
+        plain, drawn = {**first, **pair}, {**first, **pair}
+        for name in rng.permutation(list(space.features)):
+            if name not in (*pair, "size", "workers") and (levels := those_that_fit(drawn, name)):
+                drawn[name] = levels[rng.integers(len(levels))]
+        rows = [row for row in (plain, drawn) if space.allows(row, given=pair)]
+        if plain["workers"][1] > 16 and "freeze" in first:
+            alike = {"magnitude": first["magnitude"], "alike": True}
+            rows += [{**row, "freeze": those_that_fit(row, "freeze")[-1], **alike} for row in rows]
+        elif plain["workers"][1] > 16:
+            rows.append({**plain, "buffers": "all workers agree"})
+        for row in rows:
+            low, high = row["size"]
+            yield {**row, "size": (low, min(high, low + low // 4))}, rng.spawn(1)[0]
+
+
+def _too_long(space: Space) -> Iterator[Row]:
+    """The pairs of two features' last levels that are too long; of sizes each one that is too long with some level."""
+    for a, b in combinations(sorted(space.features, key="size".__ne__), 2):
+        found: dict[Any, Row] = {}
+        for pair in ({a: level, b: other} for level, other in product(space.features[a], space.features[b])):
+            few = a != "size" or b != "workers" or pair[a][0] * pair[b][0] <= MOST_NUMBERS
+            if few and space.exclusion(pair) == TOO_LONG:
+                found[pair[a] if a == "size" else None] = pair
+        yield from found.values()
+
+
+MOST_NUMBERS = 2**18
+"""N times D of a row whose size is too long for its workers, at most."""
 
 
 def workers(level: Range, traits: Traits, rng: np.random.Generator) -> int:

@@ -118,7 +118,9 @@ class Plan:
         if self.level == "optimizer" and self.profile.largest >= 2**20:
             traits, can_save = self.driver.traits, self.driver.can_save
             each = large_cases.each_level(traits, can_save=can_save, seed=self.seed)
-            large = [*large_cases.long_sums(traits), *large_cases.lone_ratios(traits), *each]
+            each += large_cases.corners(traits, can_save=can_save, seed=self.seed)
+            lone = (*large_cases.lone_ratios(traits), *large_cases.lone_norms(traits))
+            large = [*large_cases.long_sums(traits), *lone, *each]
         elif self.profile.largest >= 2**20:
             large = collective_space.large_cases(self.driver.traits, self.seed)
         return [*self.exact_cases(self.profile.exact), *large]
