@@ -28,7 +28,7 @@ MADE = Path("/run/netns")
 PATIENCE = 5.0
 """Seconds that processes get to end once they have been killed."""
 
-ENDING: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+ENDING = frozenset(one for one in signal.Signals if one.name in ("SIGINT", "SIGTERM", "SIGHUP"))
 """The signals that ask a program to end."""
 
 

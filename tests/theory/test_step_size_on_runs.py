@@ -25,19 +25,23 @@ ROUNDING = 1e-9  # relative: sums of some 1e6 float64 terms, each within 2^-53
 class Run:
     """What a loop of compressed all-reduces showed."""
 
-    mean_square: float  # of the magnitude, over time and coordinates
+    square_D: np.ndarray  # mean square of the magnitude of each coordinate, over time
     luck: float  # what the noise of this run adds to it (T7j's proof, pathwise)
     flatness: float  # least mean magnitude over root mean square of what was compressed
     residual_D: np.ndarray  # beta1 momentum plus total error at the end
     mean_scale_D: np.ndarray  # mean over time of |m| of each coordinate
     mean_signal_D: np.ndarray
 
+    @property
+    def mean_square(self) -> float:
+        """Over the coordinates too."""
+        return float(self.square_D.mean())
 
-def loop(signal_TND: Any, scale: str, *, steps: int, n: int, dim: int) -> Run:
+
+def loop(signal_TND: Any, scale: str, *, steps: int, n: int, dim: int, servers: int | None = None) -> Run:
     """Momentum and two-sided error feedback of the reference, from no residual, on (N, D) signals."""
     errors_ND, server_D, momentum_D = np.zeros((n, dim)), np.zeros(dim), np.zeros(dim)
-    squares = cross = 0.0
-    flatness, scale_D, signal_D = 1.0, np.zeros(dim), np.zeros(dim)
+    cross, flatness, square_D, scale_D, signal_D = 0.0, 1.0, np.zeros(dim), np.zeros(dim), np.zeros(dim)
     for signal_ND in signal_TND:
         residual_D = BETA1 * momentum_D + errors_ND.mean(axis=0) + server_D
         cross += float(residual_D @ signal_ND.mean(axis=0)) / dim
@@ -45,15 +49,15 @@ def loop(signal_TND: Any, scale: str, *, steps: int, n: int, dim: int) -> Run:
         if n == 1:
             u_D = (buffers_ND + errors_ND)[0]
             flatness = min(flatness, float(np.abs(u_D).mean() / np.sqrt(np.mean(u_D**2))))
-        reduced = compressed_allreduce(buffers_ND, errors_ND, server_D, scale=scale)
+        reduced = compressed_allreduce(buffers_ND, errors_ND, server_D, scale=scale, server_chunks=servers)
         momentum_D, errors_ND, server_D = reduced.output_D, reduced.worker_errors_ND, reduced.server_error_D
-        squares += float(np.mean(momentum_D**2))
+        square_D += momentum_D**2 / steps
         scale_D += np.abs(momentum_D)
         signal_D += signal_ND.mean(axis=0)
     pull = 2 * (1.0 if scale == "l1" else flatness) - 1 + BETA1
     residual_D = BETA1 * momentum_D + errors_ND.mean(axis=0) + server_D
     return Run(
-        squares / steps, 2 * cross / (pull * steps), flatness, residual_D, scale_D / steps, signal_D / steps
+        square_D, 2 * cross / (pull * steps), flatness, residual_D, scale_D / steps, signal_D / steps
     )  # fmt: skip
 
 
@@ -109,6 +113,21 @@ def test_two_sided_l1_stays_below_the_bound_of_one_side():
     size_D = uneven(rng, 512)
     run = loop(signs(rng, size_D, n, steps), "l1", steps=steps, n=n, dim=512)
     assert run.mean_square <= bound(MAGNITUDE_THEOREM, beta1=BETA1, n_steps=steps, strength=1 / np.sqrt(n)) ** 2
+
+
+@pytest.mark.parametrize(("scale", "servers", "floors"), [
+    ("l1", 1, (0.8e-3, 1.2e-3)), ("l1", 8, (1.5e-3, 2.4e-3)), ("l2", 1, (3e-3, 4e-3)), ("l2", 8, (5e-3, 6.5e-3)),
+])  # fmt: skip
+def test_a_server_for_each_worker_needs_a_larger_floor(scale, servers, floors):
+    """Measured, not proved: eight workers, all large gradients in the first chunk, where some coordinates are small."""
+    rng, steps, n, dim = np.random.default_rng(0), 1000, 8, 512
+    size_D = np.where(np.arange(dim) < dim // 8, 1.0, 1e-4)
+    size_D[5::16] = 1e-7
+    signals = (size_D * rng.standard_normal((n, dim)) for _ in range(steps))
+    run = loop(signals, scale, steps=steps, n=n, dim=dim, servers=servers)
+    mean_variance = np.mean(size_D**2) / n  # of the mean gradient
+    least = run.square_D[5::16].max() / mean_variance / worst_adam_step(BETA1, 0.999) ** 2
+    assert floors[0] < least < floors[1]
 
 
 @pytest.mark.parametrize("scale", ["l1", "l2"])
