@@ -19,11 +19,9 @@ from onebit_files import counted, writable_file, write_atomically
 from paper_figures.claims.cli import claims
 from paper_figures.cli import figures
 from paper_figures.report.cli import report
+from paper_figures.usage import USAGE_ERROR
 from theory.cli import prove
 from verification.cli import mutants, verify
-
-USAGE_ERROR: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-"""What typer raises for a wrong call; newer typers carry click inside them, so it can't be imported from there."""
 
 HELP: Any = {"help_option_names": ["-h", "--help"]}
 

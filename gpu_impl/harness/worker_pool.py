@@ -41,6 +41,10 @@ class WorkerDiedError(RuntimeError):
     """A worker process ended, or did not answer in time; the pool is closed."""
 
 
+class NoAnswerError(WorkerDiedError):
+    """A worker did not answer in time."""
+
+
 class WorkerPool:
     """``n_workers`` processes; rank i is ``processes[i]``.
 
@@ -115,10 +119,8 @@ class WorkerPool:
         """
         outcomes = self.outcomes(function, rows)
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-        # a rank that waits for one that failed reports no cause: tell the cause
-        errors.sort(key=lambda error: isinstance(error, WorkerDiedError))
         if errors:
-            raise errors[0]
+            raise min(errors, key=_how_far_from_the_cause)
         return outcomes
 
     def outcomes(self, function: Callable[..., Any], rows: Sequence[Sequence[Any]]) -> list[Any]:
@@ -141,7 +143,7 @@ class WorkerPool:
                 if isinstance(outcomes[rank], BaseException):
                     end = min(end, time.monotonic() + GRACE)
         for rank in waiting:
-            outcomes[rank] = WorkerDiedError(f"worker {rank} did not answer in time")
+            outcomes[rank] = NoAnswerError(f"worker {rank} did not answer in time")
         if any(isinstance(outcome, WorkerDiedError) for outcome in outcomes):
             self.close()
         return outcomes
@@ -173,6 +175,11 @@ class WorkerPool:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _how_far_from_the_cause(error: BaseException) -> int:
+    """A worker that ended is the cause; others raise for it, or wait for it and don't answer."""
+    return 2 if isinstance(error, NoAnswerError) else 0 if isinstance(error, WorkerDiedError) else 1
 
 
 def _serve(

@@ -6,7 +6,7 @@ The clock stands while one looks at the loss. It runs from a barrier to the end 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -64,12 +64,12 @@ def race(
     seeds: Sequence[int],
     n_steps: int,
     report: Callable[[str], None],
-) -> Iterator[Run]:
+) -> Generator[Run, None, None]:
     """Every run, as soon as it is there.
 
     Raises:
         LabError: the lab can't be built here.
-        WorkerDiedError: a worker ended, or took far too long.
+        WorkerDiedError, CollectiveFailedError: a worker ended, or took far too long.
     """
     with lab(n_workers, timeout=PATIENCE) as (network, pool):
         for seed, name, bandwidth in product(seeds, names, bandwidths):
@@ -77,11 +77,13 @@ def race(
             yield _run(network, pool, name, seed, n_steps, bandwidth)
 
 
-def tune(names: Sequence[str], n_workers: int, n_steps: int, report: Callable[[str], None]) -> Iterator[Run]:
+def tune(
+    names: Sequence[str], n_workers: int, n_steps: int, report: Callable[[str], None]
+) -> Generator[Run, None, None]:
     """A run of each at every learning rate of the grid, on links without a limit.
 
     Raises:
-        LabError, WorkerDiedError: as above.
+        LabError, WorkerDiedError, CollectiveFailedError: as above.
     """
     with lab(n_workers, timeout=PATIENCE) as (network, pool):
         for name, lr in product(names, GRID):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from itertools import pairwise, product
 from math import ceil
 
@@ -34,12 +34,12 @@ Report = Callable[[str, float], None]
 """Told what is done next, and the seconds (as planned) that are done."""
 
 
-def sweep(plan: Plan, report: Report) -> Iterator[Point]:
+def sweep(plan: Plan, report: Report) -> Generator[Point, None, None]:
     """Every point of a plan, as soon as it is there.
 
     Raises:
         LabError: the lab can't be built here.
-        WorkerDiedError: a worker ended, or took far longer than planned.
+        WorkerDiedError, CollectiveFailedError: a worker ended, or took far longer than planned.
     """
     longest = max(plan.expected(*one) for one in product(plan.contestants, plan.parameters, plan.bandwidths))
     for n_workers in plan.workers:

@@ -66,7 +66,7 @@ def on_two_tiers(
 
     Raises:
         LabError: the lab can't be built here.
-        WorkerDiedError: a worker ended, or took far too long.
+        WorkerDiedError, CollectiveFailedError: a worker ended, or took far too long.
     """
     with lab(nodes * node_size, timeout=PATIENCE, node_size=node_size) as (network, pool):
         for name in contestants:

@@ -24,6 +24,7 @@ from paper_figures.full_scale.masked_text import MaskedText
 from paper_figures.full_scale.recipes import RECIPES, Recipe
 from paper_figures.full_scale.tokens import text_files, write_tokens
 from paper_figures.full_scale.train import Run, check, train
+from paper_figures.usage import USAGE_ERROR
 
 TIMEOUT = 1800.0
 """Seconds that workers wait for each other: one of them may still read its data."""
@@ -139,9 +140,6 @@ def complain(reason: str) -> NoReturn:
     print(f"paper_figures.full_scale: {reason}", file=sys.stderr)  # noqa: T201
     sys.exit(2)
 
-
-USAGE_ERROR: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-"""What typer raises for a wrong call; newer typers carry click inside them, so it can't be imported from there."""
 
 if __name__ == "__main__":
     main()

@@ -7,6 +7,9 @@ import io
 import json
 import os
 import platform
+import sys
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,17 +21,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from gpu_impl.benchmarks.contestants import free_memory
 from gpu_impl.benchmarks.timing import environment
-from gpu_impl.harness.worker_pool import WorkerDiedError
 from gpu_impl.netlab.bandwidth import bits_per_second
 from gpu_impl.netlab.contestants import CONTESTANTS
+from gpu_impl.netlab.lab import GAVE_UP
 from gpu_impl.netlab.network import CONGESTION
 from gpu_impl.netlab.plan import Plan
 from gpu_impl.netlab.point import Point
 from gpu_impl.netlab.sweep import sweep
-from gpu_impl.netlab.tools import LabError
 from onebit_files import writable_file, write_atomically
 from paper_figures.netlab.tables import as_row, crossover_in_words, crossovers, model_in_words, models, tables
 from paper_figures.netlab.volumes import TOLERANCE, agrees, formula_bytes
+from paper_figures.usage import USAGE_ERROR
 
 BANDWIDTHS = ["100Mbit", "300Mbit", "1Gbit", "3Gbit", "10Gbit"]
 QUICK_BANDWIDTHS = ["100Mbit", "300Mbit", "1Gbit"]
@@ -36,6 +39,8 @@ PARAMETERS, QUICK_PARAMETERS = 10_000_000, 1_000_000
 FEWEST_PARAMETERS = 100_000
 """Below, what is padded and compared in every step is more than the formula's tolerance."""
 MOST_WORKERS = 64
+INTERRUPTED = 130
+"""Exit status after Ctrl-C."""
 WORKER_BYTES, PARAMETER_BYTES = 4e8, 100
 """Memory of a worker at its start, and for each parameter; at ten million parameters it had 1.25 GB."""
 FILE_WIDTH = 120
@@ -82,6 +87,8 @@ def netlab(
         congestion=congestion,
     )
     _check(plan)
+    if json_file and csv_file and json_file.resolve() == csv_file.resolve():
+        raise typer.BadParameter(f"--json and --csv are the same file, {json_file}")
     points, console = list[Point](), Console()
     if not console.is_terminal:
         console = Console(width=FILE_WIDTH)
@@ -94,15 +101,16 @@ def netlab(
             progress.update(task, advance=done, description=what or None)
 
         try:
-            for point in sweep(plan, report):
-                points.append(point)
-                _write(points, facts, {}, json_file, csv_file)  # so that an interrupted run keeps what it has
-        except (LabError, WorkerDiedError) as error:
+            with closing(sweep(plan, report)) as found:  # so that the lab is removed now, whatever ends this
+                for point in found:
+                    points.append(point)
+                    _write(points, facts, {}, json_file, csv_file)  # so that an interrupted run keeps what it has
+        except GAVE_UP as error:
             progress.stop()
             _stop(str(error).splitlines()[0], 3)
         except KeyboardInterrupt:
             progress.stop()
-            _stop(f"interrupted after {len(points)} points; the lab is removed", 130)
+            _stop(f"interrupted after {len(points)} points; the lab is removed", INTERRUPTED)
     fitted, crossed = models(points), crossovers(points)
     _write(
         points, facts, {"models": [as_row(one, points) for one in fitted], "crossovers": crossed}, json_file, csv_file
@@ -119,6 +127,26 @@ def netlab(
     )
     if wrong:
         raise typer.Exit(1)
+
+
+def run(main: Callable[..., None]) -> None:
+    """Run a program of the lab: one line for a wrong call, status 2; for no lab or a worker that gives up, status 3."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(main)
+    try:
+        if (status := app(standalone_mode=False) or 0) != INTERRUPTED:  # as some typers return it
+            sys.exit(status)
+        raise KeyboardInterrupt
+    except USAGE_ERROR as error:
+        reason, status = error.format_message(), 2
+    except OSError as error:  # a file that can't be written: the message names it
+        reason, status = str(error), 2
+    except GAVE_UP as error:
+        reason, status = str(error).splitlines()[0], 3
+    except (typer.Abort, KeyboardInterrupt):
+        reason, status = "interrupted; the lab is removed", INTERRUPTED
+    typer.echo(reason, err=True)
+    sys.exit(status)
 
 
 def _stop(reason: str, status: int) -> None:

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 from torch import distributed as dist
 
-from gpu_impl.harness.worker_pool import WorkerDiedError, WorkerPool
+from gpu_impl.harness.worker_pool import WorkerPool
 from gpu_impl.kernels.layout import Layout
 from gpu_impl.netlab import entrants
 from gpu_impl.netlab.bandwidth import bits_per_second
@@ -35,7 +35,7 @@ from gpu_impl.netlab.tools import LabError
 from gpu_impl.netlab.weather import Weather
 from gpu_impl.optimizer.one_bit_adam import OneBitAdam
 from onebit_files import writable_file, write_atomically
-from paper_figures.netlab.command import machine
+from paper_figures.netlab.command import machine, run
 from verification.monitor import Monitor
 
 ENTRANT = "1-bit-short"
@@ -106,11 +106,11 @@ def checksums() -> list[int]:
 
 
 def train(pool: WorkerPool, more: Callable[[int], bool]) -> Course:
-    """Steps in stretches, as long as ``more`` says so after each; the last step of a stretch is watched."""
+    """Steps in stretches, as long as ``more`` says so after each, and until one step was watched: the last of each."""
     course = Course()
     pool.call(entrants.enter, ENTRANT, 0, N_STEPS)
     course.loss.append(pool.call(entrants.look)[0])
-    while more(course.steps):
+    while more(course.steps) or not course.looks:
         first, last = course.steps + 1, course.steps + STRETCH
         pool.call(entrants.lap, first, last - 1)
         if last > entrants.SHORT:
@@ -139,33 +139,29 @@ def main(
         rate = bits_per_second(bandwidth)
     except ValueError as error:
         raise typer.BadParameter(f"--bandwidth: {error}") from None
-    try:
-        with (
-            lab(workers, timeout=PATIENCE) as (network, pool),
-            Progress(console=Console(stderr=True), transient=True) as progress,
-        ):
-            bar, end = progress.add_task("bad weather", total=60 * minutes), time.monotonic() + 60 * minutes
+    with (
+        lab(workers, timeout=PATIENCE) as (network, pool),
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        bar, end = progress.add_task("bad weather", total=60 * minutes), time.monotonic() + 60 * minutes
 
-            def more(steps: int) -> bool:
-                left = end - time.monotonic()
-                progress.update(bar, completed=60 * minutes - left, description=f"bad weather, {steps} steps")
-                return left > 0
+        def more(steps: int) -> bool:
+            left = end - time.monotonic()
+            progress.update(bar, completed=60 * minutes - left, description=f"bad weather, {steps} steps")
+            return left > 0
 
-            with Weather(network, rate, seed) as weather:
-                disturbed = train(pool, more)
-            if weather.failure:
-                raise LabError(weather.failure)
-            network.limit(None)
-            bar = progress.add_task("again, undisturbed", total=disturbed.steps)
+        with Weather(network, rate, seed) as weather:
+            disturbed = train(pool, more)
+        if weather.failure:
+            raise LabError(weather.failure)
+        network.limit(None)
+        bar = progress.add_task("again, undisturbed", total=disturbed.steps)
 
-            def again(steps: int) -> bool:
-                progress.update(bar, completed=steps)
-                return steps < disturbed.steps
+        def again(steps: int) -> bool:
+            progress.update(bar, completed=steps)
+            return steps < disturbed.steps
 
-            calm = train(pool, again)
-    except (LabError, WorkerDiedError) as error:
-        typer.echo(str(error).splitlines()[0], err=True)
-        raise typer.Exit(3) from None
+        calm = train(pool, again)
     same = calm.checksums == disturbed.checksums
     findings = disturbed.findings + calm.findings
     spells = ", ".join(f"{count} x {kind}" for kind, count in sorted(weather.spells.items()))
@@ -187,4 +183,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run(main)

@@ -18,13 +18,19 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from gpu_impl.harness.worker_pool import WorkerDiedError
 from gpu_impl.netlab.bandwidth import bits_per_second, in_words
 from gpu_impl.netlab.collective import FRAMING, Collective
 from gpu_impl.netlab.tiers import TierPoint, on_two_tiers
-from gpu_impl.netlab.tools import LabError
 from onebit_files import writable_file, write_atomically
-from paper_figures.netlab.command import FEWEST_PARAMETERS, FILE_WIDTH, PARAMETERS, QUICK_PARAMETERS, machine
+from paper_figures.netlab.command import (
+    FEWEST_PARAMETERS,
+    FILE_WIDTH,
+    MOST_WORKERS,
+    PARAMETERS,
+    QUICK_PARAMETERS,
+    machine,
+    run,
+)
 from paper_figures.netlab.volumes import TOLERANCE, all_reduce_bytes
 from theory.theorems.communication_volume import wire_bytes
 
@@ -102,13 +108,14 @@ def main(
     ] = None,
 ) -> None:
     """Train on nodes with fast links inside and slow ones between them."""
-    rate = bits_per_second(bandwidth)
-    size, seconds = parameters or (QUICK_PARAMETERS if quick else PARAMETERS), 0.5 if quick else 3.0
     try:
-        points = list(on_two_tiers(CONTESTANTS, nodes, node_size, rate, size, batch=8, seconds=seconds))
-    except (LabError, WorkerDiedError) as error:
-        typer.echo(str(error).splitlines()[0], err=True)
-        raise typer.Exit(3) from None
+        rate = bits_per_second(bandwidth)
+    except ValueError as error:
+        raise typer.BadParameter(f"--bandwidth: {error}") from None
+    if nodes * node_size > MOST_WORKERS:
+        raise typer.BadParameter(f"--nodes times --node-size must be at most {MOST_WORKERS}, got {nodes * node_size}")
+    size, seconds = parameters or (QUICK_PARAMETERS if quick else PARAMETERS), 0.5 if quick else 3.0
+    points = list(on_two_tiers(CONTESTANTS, nodes, node_size, rate, size, batch=8, seconds=seconds))
     title = f"{nodes} nodes of {node_size}, {in_words(rate)} between them, D = {points[0].dim:,}"
     table = Table(*COLUMNS, title=title, caption=LEGEND, box=SIMPLE)
     for point in points:
@@ -126,4 +133,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run(main)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -23,14 +24,12 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from gpu_impl.harness.worker_pool import WorkerDiedError
 from gpu_impl.netlab.bandwidth import bits_per_second, in_words
 from gpu_impl.netlab.entrants import ENTRANTS, GRID
 from gpu_impl.netlab.race import Run, race, tune
-from gpu_impl.netlab.tools import LabError
 from onebit_files import writable_file, write_atomically
 from paper_figures.netlab.arrivals import BASE, arrivals, tidy
-from paper_figures.netlab.command import FILE_WIDTH, machine
+from paper_figures.netlab.command import FILE_WIDTH, machine, run
 
 QUICK = (BASE, "1-bit-short", "diloco")
 STEPS, QUICK_STEPS = 400, 100
@@ -78,8 +77,8 @@ def rows_of(here: pd.DataFrame) -> Iterator[list[str]]:
 def best_rates(runs: list[Run]) -> Table:
     """The last loss of each entrant at each learning rate; the best is marked."""
     table = Table("", *(f"{lr:g}" for lr in GRID), title="last held-out loss by learning rate", box=SIMPLE)
-    for name in dict.fromkeys(run.entrant for run in runs):
-        losses = [run.loss[-1] for run in runs if run.entrant == name]
+    for name in dict.fromkeys(one.entrant for one in runs):
+        losses = [one.loss[-1] for one in runs if one.entrant == name]
         table.add_row(name, *(f"{loss:.4f}" + (" *" if loss == min(losses) else "") for loss in losses))
     return table
 
@@ -118,21 +117,17 @@ def main(
         def report(what: str) -> None:
             progress.update(bar, description=what)
 
-        try:
-            found = (
-                tune(names, workers, n_steps, report)
-                if tuning
-                else race(names, workers, rates, range(n_seeds), n_steps, report)
-            )
-            for run in found:
-                runs.append(run)
+        found = (
+            tune(names, workers, n_steps, report)
+            if tuning
+            else race(names, workers, rates, range(n_seeds), n_steps, report)
+        )
+        with closing(found):  # so that the lab is removed now, whatever ends this
+            for one in found:
+                runs.append(one)
                 progress.advance(bar)
                 if json_file:  # so that an interrupted race keeps what it has
                     write_atomically(json_file, json.dumps({"environment": facts, "runs": list(map(asdict, runs))}))
-        except (LabError, WorkerDiedError) as error:
-            progress.stop()
-            typer.echo(str(error).splitlines()[0], err=True)
-            raise typer.Exit(3) from None
     console = Console()
     console = console if console.is_terminal else Console(width=FILE_WIDTH)
     for table in [best_rates(runs)] if tuning else tables(runs):
@@ -140,4 +135,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run(main)

@@ -11,6 +11,7 @@ from torch import distributed as dist
 from typer.testing import CliRunner
 
 import onebit_command
+from gpu_impl.harness.worker_pool import WorkerDiedError
 from gpu_impl.netlab import entrants, weather
 from gpu_impl.netlab.entrants import ENTRANTS, LAP
 from gpu_impl.netlab.race import Run
@@ -18,8 +19,9 @@ from gpu_impl.netlab.silent_group import NAME
 from gpu_impl.netlab.tools import what_is_missing
 from paper_figures.claims.claim import EvidenceError
 from paper_figures.claims.statements import time_to_loss as claim
-from paper_figures.netlab import soak, time_to_loss
+from paper_figures.netlab import soak, tiers, time_to_loss
 from paper_figures.netlab.arrivals import arrivals, tidy
+from paper_figures.netlab.command import run
 
 pytestmark = pytest.mark.xdist_group("netlab")
 needs_lab = pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())
@@ -144,11 +146,70 @@ def test_a_short_soak(tmp_path):
     assert found["disturbed"]["loss"][1] < found["disturbed"]["loss"][0]
 
 
-def test_wrong_calls_are_one_line():
-    assert ran(time_to_loss.main, "--entrants", "sgd")[0] == 2
-    assert ran(time_to_loss.main, "--entrants", "1-bit")[0] == 2
-    assert ran(time_to_loss.main, "--bandwidth", "fast")[0] == 2
-    assert ran(soak.main, "--bandwidth", "fast")[0] == 2
+@needs_lab
+def test_the_shortest_soak_looks_once(tmp_path):
+    status, output = ran(soak.main, "--minutes", "0.05", "--workers", "2")
+    assert status == 0, output
+    assert "L1 and L6 at 1 steps: 0 findings" in output
+
+
+def fallen(*_, **__):
+    raise WorkerDiedError("worker 1 died (exit code -9)\nand more")
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("raises", "status", "says"), [
+    (fallen, 3, "worker 1 died (exit code -9)"), (interrupted, 130, "interrupted; the lab is removed"),
+])  # fmt: skip
+def test_a_program_that_ends_early_says_so_in_one_line(monkeypatch, capsys, raises, status, says):
+    def main():
+        raises()
+
+    assert run_alone(monkeypatch, main) == status
+    assert capsys.readouterr().err == f"{says}\n"
+
+
+def run_alone(monkeypatch, main, *arguments):
+    """The exit status of ``python -m`` of a program."""
+    monkeypatch.setattr("sys.argv", ["program", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        run(main)
+    return ended.value.code
+
+
+def test_an_interrupted_race_removes_its_lab_at_once(monkeypatch, tmp_path):
+    """Ctrl-C between two runs, when the program and not the race is at work."""
+    removed = []
+
+    def race(*_):
+        try:
+            yield from two(1.0)
+        finally:
+            removed.append(True)
+
+    monkeypatch.setattr(time_to_loss, "race", race)
+    monkeypatch.setattr(time_to_loss, "write_atomically", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        time_to_loss.main(entrants=None, bandwidth=None, seeds=1, steps=40, quick=True, json_file=tmp_path / "a")
+    assert removed == [True]
+    assert caught.value.__traceback__ is not None  # it still holds the frames, and these the race
+
+
+@pytest.mark.parametrize(("main", "arguments"), [
+    (time_to_loss.main, ("--entrants", "sgd")),
+    (time_to_loss.main, ("--entrants", "1-bit")),
+    (time_to_loss.main, ("--bandwidth", "fast")),
+    (time_to_loss.main, ("--json", "/tmp")),
+    (soak.main, ("--bandwidth", "fast")),
+    (tiers.main, ("--bandwidth", "nan")),
+    (tiers.main, ("--nodes", "100", "--node-size", "100")),
+])  # fmt: skip
+def test_wrong_calls_are_one_line(monkeypatch, capsys, main, arguments):
+    assert run_alone(monkeypatch, main, *arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_after_bad_weather_it_clears_up():

@@ -80,6 +80,11 @@ def test_a_killed_worker_is_an_error():
         assert pool.closed
         with pytest.raises(WorkerDiedError, match="new pool"):
             pool.call(end_on_rank_0)
+    with (
+        WorkerPool(2) as pool,
+        pytest.raises(WorkerDiedError, match="exit code -9"),
+    ):  # not what the other raises for it
+        pool.call(end_on_rank_0)
 
 
 def test_a_shared_pool_is_started_again_after_it_broke():
