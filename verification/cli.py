@@ -121,7 +121,7 @@ def verify(
         raise typer.BadParameter(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
     if json_file and junit_file and json_file.resolve() == junit_file.resolve():
         raise typer.BadParameter("--json and --junit name the same file")
-    console = Console()
+    console = Console(emoji=False)
     with _stoppable() as finish:
         try:
             expected = load_expected_failures(expected_failures) if expected_failures else {}
@@ -291,7 +291,7 @@ def mutants(
     if false_alarms is not None:
         _correct_classes(false_alarms, seed, jobs, json_file)
         return
-    console, rows, stopped, names = Console(), [], False, tuple(only or ())
+    console, rows, stopped, names = Console(emoji=False), [], False, tuple(only or ())
     try:
         count = sample_size(split, count, seed, names, algorithm)
     except ValueError as error:
@@ -352,7 +352,7 @@ def _correct_classes(seeds: int, start: int, jobs: int, json_file: Path | None) 
 
     from verification.independent.false_alarms import campaign, correct_classes, number_of_parts  # noqa: PLC0415
 
-    console, alarms, cases, parts, stopped = Console(), [], 0, 0, False
+    console, alarms, cases, parts, stopped = Console(emoji=False), [], 0, 0, False
     results = campaign(seeds, jobs=jobs, start=start)
     try:
         with _stoppable():

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 GRACE = 30.0
 """Seconds past its limit after which a check is ended that does not stop by itself: a call does not come back."""
 
+LOADING = 180.0
+"""Seconds that a check has at least to load the class and to plan its cases; on a busy machine both take long."""
+
 KINDS = ("error", "begin", "found", "case", "tell", "searched", "result")
 """What is sent."""
 
@@ -144,7 +147,7 @@ def search_isolated(
     """
     began = time.monotonic()
     delivered = _Delivered(60 * (profile.minutes if minutes is None else minutes))
-    delivered.ends = began + delivered.limit + GRACE  # to load the class and to call it once
+    delivered.ends = began + max(delivered.limit, LOADING) + GRACE
     options = {"profile": profile, "name": name, "seed": seed, "only": tuple(only), "minutes": minutes, "jobs": jobs}
     ours, theirs = Pipe()
     command = [sys.executable, "-c", START, str(theirs.fileno()), *sys.path]

@@ -7,7 +7,7 @@ A layer is a parameter. w = P m + lambda x is its update, c its trust ratio, s i
     freeze       v' = v      s = (mean of RMS(m) over the layers) / RMS(m), 1 where that is 0
     compressed   m-bar <- (compressed average of s (beta1 m-bar + (1-beta1) g)) / s
                  g' = (m-bar - beta1 m-bar before) / (1-beta1)      v' <- beta2 v' + (1-beta2) g'^2
-                 r <- max (sqrt(v) + eps) / (sqrt(v') + eps), in [0.5, 4], within 10 % of the r before
+                 r <- max (sqrt(v) + eps) / (sqrt(v') + eps), cut to [0.5, 4], then to within 10 % of the last r
                  x <- x - gamma c-bar r w
 
 Errors are in units of s m. Beside 1-bit Adam's names the state of a parameter has ``fresh_variance`` (v'),

@@ -10,7 +10,7 @@ that one magnitude can stand for all of them. Compression, t > T_w:
     worker i   m_i = beta1 m-bar + (1 - beta1) g_i
     everyone   m-bar, errors <- (compressed all-reduce of s m_i) / s
                g' = (m-bar_t - beta1 m-bar_{t-1}) / (1 - beta1)         v' <- beta2 v' + (1 - beta2) g'^2
-               r = max (sqrt(v) + eps) / (sqrt(v') + eps) in each layer, in [0.5, 4], within 10 % of the r before
+               r = max (sqrt(v) + eps) / (sqrt(v') + eps) in each layer, cut to [0.5, 4], then within 10 % of the last
                x <- x - gamma c-bar r (P m-bar + lambda x)              P = 1 / (sqrt(v) + eps), frozen
 
 The errors are in units of s m. With them L1 holds with Delta / s for Delta, because s is fixed at the freeze [theorems

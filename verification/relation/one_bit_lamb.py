@@ -157,7 +157,7 @@ class LambRelation(StepRelation):
         return Known((new_D - h.beta1 * old_D) / (1 - h.beta1), relative * reach_D + underflow)
 
     def variance_ratio(self) -> Found:
-        """r = max (sqrt(v) + eps) / (sqrt(v') + eps) in each layer, in its range and near the last one [F6]."""
+        """r = max (sqrt(v) + eps) / (sqrt(v') + eps) in each layer, cut to its range, then near the last one [F6]."""
         if self.warm_up:
             yield from self.unchanged("F6", "variance_ratio", ("ratio_D",))
             return

@@ -81,14 +81,15 @@ def lone_ratios(traits: Traits) -> list[OptimizerCase]:
     """Of 1-bit LAMB: large layers, in each of which one element has the largest ratio of v to v'.
 
     Drawn gradients put the ratio of many elements at its limits. Here all of them but one are alike, so v' stays v; of
-    that one v falls. It stands at the begin, at the end, at an even and at an odd place of its layer.
+    that one v falls. It stands at the begin of its layer, at the end of three, at an even and at an odd place.
     """
     if "max_ratio" not in traits.checked_as.levels or traits.sizes is not None:
         return []
     length, free = 2**15 + 8, traits.taken("layers") is None
-    sizes = (length,) * 4 if free else ()
+    sizes = tuple(length + k for k in range(6)) if free else ()
     dim = sum(sizes) or length
-    lone = [0, 2 * length - 1, 2 * length + 12_346, 3 * length + 12_345] if free else [length - 1]
+    begins = np.cumsum(sizes) - sizes
+    lone = [0, *(begins[2:5] - 1), begins[4] + 12_346, begins[5] + 12_345] if free else [length - 1]
     rng, dtype, n = np.random.default_rng(0), traits.numpy_dtype, allowed_workers(traits)[0]
     freeze = (traits.taken("freeze_step") or (1,))[0]
     row_D = rng.choice([-1.0, 1.0], dim)
