@@ -17,8 +17,9 @@ reproduce: $(READY) ## The main job: proofs, checks, mutants, figures and claims
 test: $(READY) ## All checks: lint, types, import rules and every test, side by side.
 	@$(MAKE) --no-print-directory --jobs 2 lint pytest
 
+# One process more than processors: many tests wait for processes that they have started.
 pytest: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup --durations 20
+	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadgroup --durations 20
 
 soak: $(READY) ## The long campaigns: what make test has in a short form.
 	$(BIN)/python -m pytest -m soak

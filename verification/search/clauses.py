@@ -198,7 +198,7 @@ CLAUSES: tuple[Clause, ...] = (
            "one scale for all layers, a scale that is upside down, or moves on", of=LAMB, stage="compression"),
     Clause("optimizer.fresh_variance", "F6", "v' starts as v and follows the gradient rebuilt from two momenta.",
            "the mean gradient that nobody received, the scaled momentum, v' from 0", of=LAMB, stage="compression"),
-    Clause("optimizer.variance_ratio", "F6", "r is a layer's largest ratio of v to v', in its range, cut near the last.",
+    Clause("optimizer.variance_ratio", "F6", "r is the largest ratio of v to v', in its range, cut near the last.",
            "the smallest ratio, all layers together, range or change not limited", of=LAMB, stage="compression"),
     *_round_clauses("optimizer"),
     Clause("optimizer.dead", "C6", "A coordinate whose variance is 0 at the freeze has no momentum and no errors.",
