@@ -22,7 +22,7 @@ GAVE_UP = (LabError, WorkerDiedError, CollectiveFailedError)
 
 @contextmanager
 def lab(
-    n_workers: int, *, timeout: float = 600.0, congestion: str = CONGESTION, node_size: int = 1
+    n_workers: int, *, timeout: float = 600.0, congestion: str = CONGESTION, node_size: int = 1, delayed: bool = False
 ) -> Iterator[tuple[Network, WorkerPool]]:
     """Hosts and their workers; all of it is gone when the block ends, after Ctrl-C, SIGTERM and SIGHUP too.
 
@@ -33,13 +33,14 @@ def lab(
         timeout: seconds that a call of the workers may take.
         congestion: how TCP finds its rate.
         node_size: workers of a node, whose links to one another are not limited; 1: there are no nodes.
+        delayed: whether latency may be added to the links.
 
     Raises:
         LabError: it can't be built here.
     """
     with ExitStack() as stack:
         stack.enter_context(handled_by(_as_interrupt, ENDING - {signal.SIGINT}))
-        network = stack.enter_context(Network(n_workers, congestion, node_size))
+        network = stack.enter_context(Network(n_workers, congestion, node_size, delayed=delayed))
         with _undisturbed_start():
             pool = stack.enter_context(WorkerPool(n_workers, timeout=timeout, entering=partial(enter, network.hosts)))
         yield network, pool

@@ -4,9 +4,10 @@ r"""Hosts on a switch: namespaces, each with one link to a bridge in a namespace
     host 1 [eth0] --- [port1]- bridge       no address, no route and no interface outside of these namespaces
     host 2 [eth0] --- [port2]/
 
-A token bucket (``tbf``) at eth0 limits what a host sends, one at its port what it receives. Added latency (``netem``)
-is at the ports: once on the way from any host to any other. Hosts know each other's addresses from the start and speak
-IPv4 alone, and the bridges look for no multicast groups, so that nothing but what the workers send is on the links.
+A token bucket (``tbf``) at eth0 limits what a host sends, one at its port what it receives. Added latency is between
+a port and its eth0: once on the way from any host to any other (``delay_line.py``). Hosts know each other's addresses
+from the start and speak IPv4 alone, and the bridges look for no multicast groups, so that nothing but what the workers
+send is on the links.
 
 Hosts may be in nodes: those of a node share a bridge, whose one link to the switch is the limited one. Inside a node
 links are as fast as the machine.
@@ -21,6 +22,7 @@ from __future__ import annotations
 from typing import Self
 
 from gpu_impl.netlab.counters import HEADERS, Sent, sent_by, total
+from gpu_impl.netlab.delay_line import DelayLine
 from gpu_impl.netlab.namespaces import Namespaces, remove_leftovers
 from gpu_impl.netlab.tools import LabError, ip, tc, what_is_missing
 
@@ -37,7 +39,7 @@ BURST_SECONDS = 1e-3
 SMALLEST_BURST = OFFLOAD + 16 * HEADERS
 QUEUE_BYTES = 2**24
 """What waits at a limit before frames are dropped: more than TCP sends unanswered, so that none are."""
-QUEUE_FRAMES = 100_000
+WITHOUT_BUCKET = "the network lab needs the kernel's token bucket `tbf` (sch_tbf), which is missing here"
 
 
 class Network:
@@ -47,6 +49,7 @@ class Network:
         n_hosts: N, 1 to 254.
         congestion: how TCP finds its rate: "reno", which all kernels have, or what this one has besides.
         node_size: hosts of a node, which divides N; 1: there are no nodes.
+        delayed: whether latency may be added.
 
     Attributes:
         hosts: names of their namespaces.
@@ -55,13 +58,15 @@ class Network:
         LabError: it can't be built here; the message says what is missing.
     """
 
-    def __init__(self, n_hosts: int, congestion: str = CONGESTION, node_size: int = 1) -> None:
+    def __init__(
+        self, n_hosts: int, congestion: str = CONGESTION, node_size: int = 1, *, delayed: bool = False
+    ) -> None:
         if reason := what_is_missing():
             raise LabError(reason)
         remove_leftovers()
         self._namespaces = Namespaces(["switch", *(f"host{k}" for k in range(n_hosts))])
         self.switch, *self.hosts = self._namespaces.names
-        self._limited = False
+        self._limited, self._delay_line = False, None
         self._nodes = range(n_hosts // node_size if node_size > 1 else 0)
         self._outgoing = [(host, INTERFACE) for host in self.hosts]
         self._incoming = [(self.switch, f"port{k}") for k in range(n_hosts)]
@@ -69,6 +74,8 @@ class Network:
             self._outgoing = [(self.switch, f"up{j}") for j in self._nodes]
             self._incoming = [(self.switch, f"down{j}") for j in self._nodes]
         try:
+            if delayed:
+                self._delay_line = DelayLine(zip(self._outgoing, self._incoming, strict=True))
             self._link(congestion, node_size)
         except BaseException:
             self.close()
@@ -78,14 +85,13 @@ class Network:
         everyone = range(len(self.hosts))
         lines = ["link add bridge0 type bridge mcast_snooping 0", *_up("bridge0")]
         for j in self._nodes:
-            lines += [
-                f"link add node{j} type bridge mcast_snooping 0",
-                *_up(f"node{j}"),
-                f"link add up{j} type veth peer name down{j}",
-            ]
+            lines += [f"link add node{j} type bridge mcast_snooping 0", *_up(f"node{j}")]
+            if not self._delay_line:
+                lines.append(f"link add up{j} type veth peer name down{j}")
             lines += [*_up(f"up{j}", f"node{j}"), *_up(f"down{j}", "bridge0")]
         for k, host in enumerate(self.hosts):
-            lines.append(f"link add port{k} type veth peer name {INTERFACE} address {_hardware(k)} netns {host}")
+            if self._nodes or not self._delay_line:
+                lines.append(f"link add port{k} type veth peer name {INTERFACE} netns {host}")
             bridge = f"node{k // node_size}" if self._nodes else "bridge0"
             lines += _up(f"port{k}", bridge)
         ip(self.switch, *lines)
@@ -93,6 +99,7 @@ class Network:
             ip(
                 host,
                 "link set lo up",
+                f"link set {INTERFACE} address {_hardware(k)}",
                 *_up(INTERFACE),
                 f"address add {_address(k)}/24 dev {INTERFACE} noprefixroute",
                 f"route add {SUBNET} dev {INTERFACE} congctl {congestion}",
@@ -109,22 +116,25 @@ class Network:
 
         Raises:
             LabError: the kernel lacks what it takes.
+            ValueError: there is latency on a network that is not ``delayed``.
         """
-        ends = [(*end, 0.0) for end in self._outgoing] + [(*end, latency) for end in self._incoming]
-        for namespace, interface, delay in ends:
+        if self._delay_line:
+            self._delay_line.set(latency)
+        elif latency:
+            raise ValueError("latency can be added to a network that was made with delayed=True")
+        for namespace, interface in (*self._outgoing, *self._incoming):
             lines = [f"qdisc del dev {interface} root"] if self._limited else []
             if bandwidth is not None:
                 burst = max(SMALLEST_BURST, round(bandwidth / 8 * BURST_SECONDS))
                 bucket = f"tbf rate {round(bandwidth)}bit burst {burst} limit {queue}"
                 lines.append(f"qdisc add dev {interface} root handle 1: {bucket}")
-            if delay:
-                place = "root" if bandwidth is None else "parent 1:1"
-                lines.append(f"qdisc add dev {interface} {place} netem delay {delay * 1e6:.0f}us limit {QUEUE_FRAMES}")
             try:
                 tc(namespace, *lines)
             except LabError as error:
-                raise LabError(_without_module(str(error), delay)) from None
-        self._limited = bandwidth is not None or latency > 0
+                if "unknown" not in str(error).lower():
+                    raise
+                raise LabError(WITHOUT_BUCKET) from None
+        self._limited = bandwidth is not None
 
     def cut(self, host: int) -> None:
         """Unplug that host: nothing reaches it or leaves it until :meth:`join`. Its routes and connections stay."""
@@ -144,7 +154,11 @@ class Network:
 
     def close(self) -> None:
         """Remove every namespace, and with it links, limits and processes. Safe to call twice."""
-        self._namespaces.remove()
+        try:
+            if self._delay_line:
+                self._delay_line.close()
+        finally:
+            self._namespaces.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -168,12 +182,3 @@ def _address(k: int) -> str:
 
 def _hardware(k: int) -> str:
     return f"02:00:00:00:00:{k + 1:02x}"
-
-
-def _without_module(said: str, delay: float) -> str:
-    """The kernel's "unknown" in words that help."""
-    if "unknown" not in said.lower():
-        return said
-    if delay:
-        return "added latency needs the kernel's `netem` (sch_netem), which is missing here: measure with --latency 0"
-    return "the network lab needs the kernel's token bucket `tbf` (sch_tbf), which is missing here"

@@ -44,7 +44,8 @@ def sweep(plan: Plan, report: Report) -> Generator[Point, None, None]:
     longest = max(plan.expected(*one) for one in product(plan.contestants, plan.parameters, plan.bandwidths))
     for n_workers in plan.workers:
         report(f"N = {n_workers}: starting the workers", 0)
-        with lab(n_workers, timeout=60 + PATIENCE * longest, congestion=plan.congestion) as (network, pool):
+        settings = {"congestion": plan.congestion, "delayed": any(plan.latencies)}
+        with lab(n_workers, timeout=60 + PATIENCE * longest, **settings) as (network, pool):
             pool.call(worker.ready)
             report("", START)
             for n_parameters, name in product(plan.parameters, plan.contestants):

@@ -105,15 +105,20 @@ def _turns(group: dist.ProcessGroup) -> SimpleQueue[Turn | None]:
 
 def _take_turns(turns: SimpleQueue[Turn | None]) -> None:
     while (turn := turns.get()) is not None:
-        group, rounds, over = turn
-        try:
-            for one in rounds:
-                _carry_out(group, one)
-        except Exception as error:
-            over.set_exception(error)
-        else:
-            over.set_result(None)
-        del turn, group, rounds, over  # or they would live on until the next
+        over, error = turn[-1], _carried_out(*turn[:-1])
+        del turn  # before anybody hears of it: the program may end then, and a group must not be taken apart here
+        over.set_exception(error) if error else over.set_result(None)
+        del over, error  # or they would live on until the next
+
+
+def _carried_out(group: dist.ProcessGroup, rounds: Sequence[Round]) -> Exception | None:
+    """What the transport raised, if it did."""
+    try:
+        for one in rounds:
+            _carry_out(group, one)
+    except Exception as error:
+        return error.with_traceback(None)
+    return None
 
 
 def _carry_out(group: dist.ProcessGroup, one: Round) -> None:

@@ -19,13 +19,15 @@ from gpu_impl.netlab import namespaces, tools
 from gpu_impl.netlab.bandwidth import bits_per_second, in_words
 from gpu_impl.netlab.contestants import CONTESTANTS
 from gpu_impl.netlab.counters import HEADERS, Sent
+from gpu_impl.netlab.delay_line import DelayLine
 from gpu_impl.netlab.namespaces import MADE, PREFIX, RECORDS, Namespaces, processes_in, remove_leftovers, started_at
 from gpu_impl.netlab.network import Network
-from gpu_impl.netlab.tools import LabError, ip, what_is_missing
+from gpu_impl.netlab.tools import LabError, call, ip, what_is_missing
 from theory.tolerance_checks import gamma
 
 pytestmark = pytest.mark.xdist_group("netlab")
 needs_lab = pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())
+needs_tap = pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no TAP devices")
 
 OPTIONS = 40 - 12
 """Bytes that TCP's options may take in a frame beside the timestamps: selective acknowledgements, after reordering."""
@@ -61,10 +63,14 @@ def points(tmp_path_factory):
 def test_what_the_links_carry_is_what_the_collectives_send_to_the_byte(points):
     """All but TCP's options, which an undisturbed link never needs."""
     for row in points:
-        frames = (row["wire_bytes"] - row["payload_bytes"]) / HEADERS
-        assert 0 <= row["payload_bytes"] - row["call_bytes"] <= OPTIONS * frames, row
-        assert row["drops"] == 0
+        assert_all_but_options(row)
     assert any(row["payload_bytes"] == row["call_bytes"] for row in points)
+
+
+def assert_all_but_options(row):
+    frames = (row["wire_bytes"] - row["payload_bytes"]) / HEADERS
+    assert 0 <= row["payload_bytes"] - row["call_bytes"] <= OPTIONS * frames, row
+    assert row["drops"] == 0
 
 
 def test_the_times_add_up(points):
@@ -119,10 +125,10 @@ import signal, subprocess
 from gpu_impl.netlab import lab as module
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with module.lab(2) as (network, pool):
+    with module.lab(2, delayed=DELAYED) as (network, pool):
         print(" ".join(str(process.pid) for process in pool.processes), network.switch, *network.hosts, flush=True)
         pool.call(subprocess.call, ["sleep", "60"])
-"""
+""".replace("DELAYED", str(Path("/dev/net/tun").exists()))
 
 
 def begun(tmp_path, text):
@@ -146,6 +152,15 @@ def started(tmp_path):
     return process, [int(first), int(second)], names
 
 
+def commands_in(namespace):
+    """The command lines of what runs there."""
+    found = []
+    for pid in processes_in(namespace):
+        with suppress(OSError):
+            found.append(Path(f"/proc/{pid}/cmdline").read_text())
+    return " ".join(found)
+
+
 def wait_until(true, seconds=20):
     end = time.monotonic() + seconds
     while not (done := true()) and time.monotonic() < end:
@@ -167,6 +182,7 @@ def test_after_a_kill_the_workers_end_and_the_next_start_removes_the_rest(tmp_pa
     process.kill()
     process.wait()
     assert wait_until(lambda: not any(map(is_running, pids)))
+    assert wait_until(lambda: not any("delay_line" in commands_in(name) for name in names))
     assert all((MADE / name).exists() for name in names)
     with Network(2):
         assert not any((MADE / name).exists() for name in names)
@@ -264,6 +280,80 @@ def test_half_a_network_is_removed(monkeypatch):
     assert own_records() == []
 
 
+# --- added latency ---
+
+ECHO = """
+import socket
+place = socket.create_server(("198.18.0.2", 5000))
+one, _ = place.accept()
+while data := one.recv(1 << 16):
+    one.sendall(data)
+"""
+ASK = """
+import hashlib, os, socket, threading, time
+one = socket.create_connection(("198.18.0.2", 5000))
+times = []
+for _ in range(5):
+    begin = time.perf_counter()
+    one.sendall(b"x")
+    one.recv(1)
+    times.append(time.perf_counter() - begin)
+sent, back = os.urandom(5_000_000), hashlib.sha256()
+threading.Thread(target=one.sendall, args=(sent,)).start()
+missing = len(sent)
+while missing:
+    data = one.recv(1 << 16)
+    back.update(data)
+    missing -= len(data)
+print(min(times), back.digest() == hashlib.sha256(sent).digest())
+"""
+
+
+@needs_lab
+@needs_tap
+@pytest.mark.parametrize("latency", [0.0, 0.005, 0.02])
+def test_a_frame_takes_the_added_latency_once_each_way_and_none_is_changed(latency):
+    with Network(2, delayed=True) as network:
+        network.limit(None, latency)
+        echo = subprocess.Popen(["ip", "netns", "exec", network.hosts[1], sys.executable, "-c", ECHO])
+        assert wait_until(lambda: "5000" in call(["ip", "netns", "exec", network.hosts[1], "ss", "-Hltn"]))
+        took, same = call(["ip", "netns", "exec", network.hosts[0], sys.executable, "-c", ASK]).split()
+        assert same == "True"
+        assert 2 * latency <= float(took) < 2 * latency + 0.05
+        echo.wait(10)
+
+
+@needs_lab
+@needs_tap
+def test_steps_get_longer_by_the_latency_and_their_bytes_stay(tmp_path):
+    file, chosen = tmp_path / "lab.json", ["--contestants", "1-bit", "--bandwidth", "1Gbit"]
+    assert onebit_command.run([*RUN, *chosen, "--latency", "0", "--latency", "50", "--json", str(file)]) == 0
+    near, far = json.loads(file.read_text())["points"]
+    assert (near["latency"], far["latency"]) == (0.0, 0.05)
+    assert near["call_bytes"] == far["call_bytes"]
+    assert far["exchange"] > near["exchange"] + 2 * 0.05  # an all-to-all, and then an all-gather
+    for row in (near, far):
+        assert_all_but_options(row)
+
+
+@needs_lab
+def test_latency_needs_a_network_that_was_made_for_it():
+    with Network(2) as network, pytest.raises(ValueError, match="delayed=True"):
+        network.limit(None, 0.001)
+
+
+@needs_lab
+@needs_tap
+def test_a_delay_line_that_can_not_be_made_or_ended_says_so():
+    with pytest.raises(LabError, match="can't enter /run/netns/nowhere: No such file or directory; use --latency 0"):
+        DelayLine([(("nowhere", "a"), ("nowhere", "b"))])
+    line = DelayLine([])
+    line.close()
+    line.close()
+    with pytest.raises((LabError, ValueError)):
+        line.set(0.0)
+
+
 # --- what it needs ---
 
 
@@ -289,20 +379,27 @@ def test_without_a_tool_one_sentence_and_exit_3(monkeypatch, capsys, tool):
 
 
 @needs_lab
-@pytest.mark.parametrize(("options", "module"), [([], "tbf"), (["--latency", "5"], "netem")])
-def test_without_a_module_of_the_kernel_one_sentence_and_exit_3(monkeypatch, capsys, tmp_path, options, module):
+def test_without_a_compiler_no_latency_one_sentence_and_exit_3(monkeypatch, capsys):
+    monkeypatch.setattr("gpu_impl.netlab.delay_line.find_compiler", lambda: None)
+    assert onebit_command.run([*RUN, "--contestants", "1-bit", "--bandwidth", "1Gbit", "--latency", "5"]) == 3
+    assert "added latency needs a C compiler" in said(capsys)
+    assert own_records() == []
+
+
+@needs_lab
+def test_without_a_token_bucket_one_sentence_and_exit_3(monkeypatch, capsys, tmp_path):
     """A ``tc`` that says what the real one says where the kernel has no such queue."""
     real = tools.shutil.which("tc")
     fake = tmp_path / "tc"
     fake.write_text(
         "#!/bin/sh\nlines=$(cat)\n"
-        f'case "$lines" in *" {module} "*) echo "Error: Specified qdisc kind is unknown." >&2; exit 1;; esac\n'
+        'case "$lines" in *" tbf "*) echo "Error: Specified qdisc kind is unknown." >&2; exit 1;; esac\n'
         f'[ -z "$lines" ] || lines="$lines\n"\nprintf %s "$lines" | exec {real} "$@"\n'
     )
     fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert onebit_command.run([*RUN, "--contestants", "1-bit", "--bandwidth", "1Gbit", *options]) == 3
-    assert f"`{module}` (sch_{module}), which is missing" in said(capsys)
+    assert onebit_command.run([*RUN, "--contestants", "1-bit", "--bandwidth", "1Gbit"]) == 3
+    assert "`tbf` (sch_tbf), which is missing" in said(capsys)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from datetime import timedelta
 from pathlib import Path
 
@@ -173,3 +174,24 @@ def test_ctrl_c_ends_a_program_that_waits_for_another(tmp_path):
         for process in (first, second):
             process.kill()
             process.communicate()
+
+
+def test_the_thread_lets_go_of_the_group_before_anybody_hears_that_the_rounds_are_over():
+    """The program may end then; a group that is taken apart by a thread at that moment ends it by a signal."""
+
+    class Group:
+        pass
+
+    def when_released():
+        released.wait(20)
+        yield from ()
+
+    released, alive, told = threading.Event(), [], threading.Event()
+    group = Group()
+    kept = weakref.ref(group)
+    under_way = rounds.Rounds(group, when_released())
+    under_way._over.add_done_callback(lambda _: (alive.append(kept() is not None), told.set()))
+    del group
+    released.set()
+    assert told.wait(20)
+    assert alive == [False]

@@ -40,7 +40,7 @@ def library() -> ctypes.CDLL:
     Raises:
         BackendUnavailableError: there is no C compiler, or it fails.
     """
-    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
+    compiler = find_compiler()
     if compiler is None:
         raise BackendUnavailableError(
             "the cpu backend compiles its kernels at first use and found no C compiler: install gcc or clang, set CC, "
@@ -58,6 +58,11 @@ def library() -> ctypes.CDLL:
         return ctypes.CDLL(str(file))
     except OSError as error:
         raise BackendUnavailableError(f"the compiled kernels can't be loaded: {error}; delete {file.name}") from None
+
+
+def find_compiler() -> str | None:
+    """Path of the C compiler: what CC says, cc, gcc or clang; None if there is none."""
+    return shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
 
 
 def compile_library(compiler: str, sources: list[Path], file: Path) -> None:
