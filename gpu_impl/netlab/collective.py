@@ -2,7 +2,7 @@
 
 gloo sends a message in three parts: the sender says that it is ready (48 bytes), the receiver says the same (48), and
 the data follows behind 48 bytes that say what it is. All workers send alike, so a message costs each of them
-3 * 48 bytes beside its data. Its all-gather sends two messages a round, that of :mod:`gpu_impl.optimizer.rounds` one.
+3 * 48 bytes beside its data. How our all-to-all and all-gather send is in :mod:`gpu_impl.optimizer.rounds`.
 (Counted on the links of the lab, to the byte: tests/gpu_impl/test_netlab.py.)
 """
 
@@ -41,17 +41,24 @@ class Collective:
         return passes * (n_workers - 1) / n_workers * self.size
 
     def rounds(self, n_workers: int) -> int:
-        """Messages that follow one another."""
-        return (n_workers - 1) * (2 if self.kind == "all-reduce" else 1)
+        """Messages that follow one another; short ones of an all-to-all or an all-gather go at once."""
+        if self.kind == "all-reduce":
+            return 2 * (n_workers - 1)
+        return n_workers - 1 if are_long(self.size, n_workers) else 1
+
+    def trips(self, n_workers: int) -> int:
+        """Trips over a link that follow one another: a message is sent when its receiver has said that it waits.
+
+        Of our rounds all receivers say so before the first.
+        """
+        rounds = self.rounds(n_workers)
+        return 2 * rounds if self.kind == "all-reduce" else rounds + 1
 
     def messages(self, n_workers: int) -> int:
         """Messages that a worker sends."""
-        segments = 1
-        if self.kind == "all-gather" and not are_long(self.size, n_workers):
-            segments = 2
-        elif self.kind == "all-reduce":
-            segments = max(2, math.ceil(math.ceil(self.size / SEGMENT) / n_workers))
-        return self.rounds(n_workers) * segments
+        if self.kind == "all-reduce":
+            return self.rounds(n_workers) * max(2, math.ceil(math.ceil(self.size / SEGMENT) / n_workers))
+        return n_workers - 1
 
     def framing(self, n_workers: int) -> int:
         """Bytes that a worker sends beside the data."""

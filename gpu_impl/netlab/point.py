@@ -30,10 +30,11 @@ class Point:
         payload_bytes: of these, what gloo wrote.
         call_bytes: what gloo writes for the collectives that were called (``collective.py``).
         framing: of these, what is not data.
-        rounds: of these collectives, one after another.
+        rounds: messages of these collectives, one after another.
         drops: frames that were dropped, in all.
         n_steps: timed.
         load: programs that waited for a processor of this machine, the workers among them, mean of the last minute.
+        trips: over a link, of these collectives, one after another; 0 in records without latency that had none.
     """
 
     contestant: str
@@ -57,6 +58,7 @@ class Point:
     drops: int
     n_steps: int
     load: float
+    trips: float = 0.0
 
     @property
     def wire(self) -> float:

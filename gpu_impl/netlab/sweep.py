@@ -81,6 +81,7 @@ def sweep(plan: Plan, report: Report) -> Generator[Point, None, None]:
                         call_bytes=sum(call.data(n_workers) + call.framing(n_workers) for call in calls) / period,
                         framing=sum(call.framing(n_workers) for call in calls) / period,
                         rounds=sum(call.rounds(n_workers) for call in calls) / period,
+                        trips=sum(call.trips(n_workers) for call in calls) / period,
                         drops=drops,
                         n_steps=len(times) * period,
                         load=os.getloadavg()[0],

@@ -131,6 +131,9 @@ class Collectives:
         if self._is_on_gloo and rounds.pay(gathered, self.size):
             each = rounds.all_gather(gathered.view(self.size, -1), row.view(-1), self.rank)
             return Pending(told(what, rounds.Rounds, self.group, each), what)
+        if self._is_on_gloo and row.is_cpu:  # to all at once, where gloo's own goes round a ring
+            rows = row.view(1, -1).expand(self.size, -1).contiguous()
+            return _begin(what, dist.all_to_all_single, gathered.view(self.size, -1), rows, group=self.group)
         return _begin(what, torch_all_gather, gathered.view(-1), row, group=self.group)
 
     def table(self, values: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The time model of T10b on the lab's links: two numbers fitted on a few points, every other point predicted.
 
     step = silent + exchange
-    exchange = bytes / effective bandwidth + rounds * (round + latency)
+    exchange = bytes / effective bandwidth + rounds * round + trips * latency
     1 / effective bandwidth = the larger of 8/B * 1514/1448 and host
 
 ``silent`` is what the contestant takes without a network, measured; bytes are the formula's; B is the link's bit/s, of
@@ -68,8 +68,12 @@ class Model:
             point.n_workers,
             bandwidth=1 / max(per_byte(point), self.host),
             bits=32 * formula_bytes(point) / all_reduce_bytes(point.dim, point.n_workers, 32),
-            latency=(self.round + point.latency) * point.rounds / (2 * (point.n_workers - 1)),
+            latency=self.waiting(point) / (2 * (point.n_workers - 1)),
         )
+
+    def waiting(self, point: Point) -> float:
+        """Seconds of all rounds and trips, whatever they carry."""
+        return self.round * point.rounds + point.latency * point.trips
 
     def error(self, point: Point) -> float:
         """Predicted over measured step, less 1."""
@@ -129,7 +133,7 @@ def predicted_crossover(model: Model, base: Sequence[Point], other: Sequence[Poi
     """The bandwidth up to which the model has ``other`` faster; infinite if it always is, None if it never is."""
     silent = median(point.silent for point in other) - median(point.silent for point in base)
     saved = formula_bytes(base[0]) - formula_bytes(other[0])
-    costs = silent + (other[0].rounds - base[0].rounds) * (model.round + base[0].latency)
+    costs = silent + model.waiting(other[0]) - model.waiting(base[0])
     if saved <= 0:
         return None
     return 8 * OVERHEAD / (costs / saved) if costs / saved > model.host else float("inf")

@@ -26,7 +26,11 @@ def test_a_collective_sends_each_part_but_its_own():
     assert Collective("all-reduce", 4000).data(4) == 2 * 3 * 1000
     assert Collective("all-gather", 4000).data(4) == 3 * 1000
     assert Collective("all-to-all", 4000).data(4) == 3 * 1000
-    assert [Collective(kind, 4000).rounds(4) for kind in ("all-reduce", "all-gather", "all-to-all")] == [6, 3, 3]
+    kinds = ("all-reduce", "all-gather", "all-to-all")
+    assert [Collective(kind, 4000).rounds(4) for kind in kinds] == [6, 1, 1]
+    assert [Collective(kind, 4000).trips(4) for kind in kinds] == [12, 2, 2]
+    assert [Collective(kind, 2**20).rounds(4) for kind in kinds] == [6, 3, 3]
+    assert [Collective(kind, 2**20).trips(4) for kind in kinds] == [12, 4, 4]
 
 
 def test_a_large_all_reduce_is_cut_into_messages_of_a_mebibyte():

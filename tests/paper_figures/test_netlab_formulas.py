@@ -32,6 +32,7 @@ def point(name, bandwidth, **changes):
         contestant=name, n_workers=4, dim=1_000_000, batch=8, bandwidth=bandwidth, latency=0.0, step=1.0, low=1.0,
         high=1.0, exchange=0.1, silent=SILENT[name], compute=0.01, cpu=0.01, wire_bytes=0.0, payload_bytes=0.0,
         call_bytes=0.0, framing=4000, rounds=ROUNDS[name], drops=0, n_steps=3, load=1.0,
+        trips=2 * ROUNDS[name],
     )  # fmt: skip
     volume = formula_bytes(blank)
     exchange = volume * max(8 / bandwidth * OVERHEAD, HOST) + blank.rounds * ROUND
@@ -96,7 +97,7 @@ def test_the_model_finds_the_numbers_that_made_the_points():
 
 def test_added_latency_is_no_part_of_what_is_fitted():
     slower = [
-        replace(one, latency=0.01, step=one.step + 0.01 * one.rounds, exchange=one.exchange + 0.01 * one.rounds)
+        replace(one, latency=0.01, step=one.step + 0.01 * one.trips, exchange=one.exchange + 0.01 * one.trips)
         for one in points()
     ]
     model = fit(slower)
