@@ -92,11 +92,14 @@ def per_byte(point: Point) -> float:
 def fit(points: Sequence[Point]) -> Model | None:
     """The two numbers, by least squares of the exchanges' relative errors; None where that leaves no point to predict.
 
-    Fitted on the lowest and the highest bandwidth of the contestants in FITTED, all of one N.
+    Fitted on the lowest and the highest bandwidth of the contestants in FITTED, all of one N, at the lowest latency.
     """
+    nearest = min(point.latency for point in points)
     ends = {min(point.bandwidth for point in points), max(point.bandwidth for point in points)}
     who = FITTED & {point.contestant for point in points} or {points[0].contestant}
-    chosen = [point for point in points if point.bandwidth in ends and point.contestant in who]
+    chosen = [
+        point for point in points if point.bandwidth in ends and point.contestant in who and point.latency == nearest
+    ]
     if len(chosen) == len(points) or len(chosen) < 2:
         return None
 

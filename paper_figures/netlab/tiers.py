@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from gpu_impl.netlab.bandwidth import bits_per_second, in_words
-from gpu_impl.netlab.collective import FRAMING, Collective
+from gpu_impl.netlab.collective import FRAMING
 from gpu_impl.netlab.tiers import TierPoint, on_two_tiers
+from gpu_impl.optimizer.rounds import are_long
 from onebit_files import writable_file, write_atomically
 from paper_figures.netlab.command import (
     FEWEST_PARAMETERS,
@@ -46,8 +47,8 @@ def formula_bytes(point: TierPoint) -> float:
     """Bytes of a step that a node sends to others, without headers and framing, mean over the nodes.
 
     With nodes they are those of a worker among M of them: T10b's ring, or T10d. Without, the workers of a ring stand in
-    the order of their numbers, so one link of it leaves each node; an all-to-all has one from each worker of a node to
-    each worker of another. So does gloo.
+    the order of their numbers, so one link of it leaves each node; an all-to-all has one message from each worker of a
+    node to each worker of another, and so has an all-gather of short messages.
     """
     m, n, dim = point.nodes, point.node_size, point.dim
     everyone = m * n
@@ -57,8 +58,15 @@ def formula_bytes(point: TierPoint) -> float:
         return wire_bytes(dim, m, n_blocks=m)
     if point.contestant == "ddp":
         return all_reduce_bytes(dim, everyone, 32)
-    each_way = wire_bytes(dim, everyone, n_blocks=everyone) / 2  # of a worker: N - 1 messages
-    return each_way * (n * (everyone - n) / (everyone - 1) + 1)
+    message = wire_bytes(dim, everyone, n_blocks=everyone) / 2 / (everyone - 1)
+    return message * sum(_leaving(point))
+
+
+def _leaving(point: TierPoint) -> tuple[int, int]:
+    """Messages of the all-to-all, and of the all-gather, that leave a node where the workers know of none."""
+    everyone, n = point.nodes * point.node_size, point.node_size
+    at_once = n * (everyone - n)
+    return at_once, everyone - 1 if are_long(point.dim // 8, everyone) else at_once
 
 
 def framing(point: TierPoint) -> int:
@@ -66,17 +74,12 @@ def framing(point: TierPoint) -> int:
 
     They are those of the all-to-all, the all-gather, and the table that the workers compare before the step.
     """
-    m, n, everyone = point.nodes, point.node_size, point.nodes * point.node_size
     if point.contestant == "1-bit":
-        return FRAMING * (n * (everyone - n) + _gathering(point.dim // 8, everyone))
+        exchange, gathering = _leaving(point)
+        return FRAMING * (exchange + gathering + exchange)  # the table's messages are short
     if point.contestant == "1-bit-nodes":
-        return FRAMING * n * (m - 1 + _gathering(point.dim // 8 // n, m))
+        return FRAMING * point.node_size * 3 * (point.nodes - 1)
     return 0
-
-
-def _gathering(size: int, n_workers: int) -> int:
-    """Messages of a worker for the all-gather of this size and for that of the table, which is short."""
-    return Collective("all-gather", size).messages(n_workers) + Collective("all-gather", 0).messages(n_workers)
 
 
 def difference(point: TierPoint) -> float:

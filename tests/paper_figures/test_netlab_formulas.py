@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from gpu_impl.netlab.point import Point
 from gpu_impl.netlab.race import Run
 from paper_figures.netlab import document
 from paper_figures.netlab.model import OVERHEAD, STOP, fit, measured_crossover, per_byte, predicted_crossover
-from paper_figures.netlab.tables import crossover_in_words, crossovers, model_in_words, tables
+from paper_figures.netlab.tables import crossover_in_words, crossovers, in_short, model_in_words, models, tables
 from paper_figures.netlab.volumes import FORMULAS, agrees, formula_bytes
 from theory.tolerance_checks import gamma
 
@@ -164,6 +165,14 @@ def test_the_page_shows_the_committed_results():
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     for faster in (base.step / compressed.step, base.exchange / compressed.exchange):
         assert f"{faster:.1f} times as fast" in readme
+    (latencies,) = (file for file in files if "latency" in file)
+    far = document.points_of(document.RESULTS / latencies)
+    for name, bandwidth in product({one.contestant for one in far}, {one.bandwidth for one in far}):
+        steps = [in_short(1e3 * one.step) for one in far if (one.contestant, one.bandwidth) == (name, bandwidth)]
+        assert f"| {CONTESTANTS[name].title} | {' | '.join(steps)} |" in page
+    (model,) = models(far)
+    worst = max(abs(model.exchange_error(one)) for one in far if one not in model.fitted)
+    assert f"at worst by {100 * worst:.0f} %" in page
     runs = json.loads(max((document.RESULTS / "race").glob("*.json")).read_text())["runs"]
     assert document.race_tables([Run(**run) for run in runs]) in page
 
