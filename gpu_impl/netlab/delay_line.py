@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,12 +29,13 @@ class DelayLine:
 
     Args:
         pairs: the ends, which are made.
+        lost: called, in a thread, if the program ends before :meth:`close`.
 
     Raises:
         LabError: there is no C compiler, or the kernel has no TAP devices.
     """
 
-    def __init__(self, pairs: Iterable[tuple[End, End]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[End, End]], lost: Callable[[], None] = lambda: None) -> None:
         compiler = find_compiler()
         if compiler is None:
             raise LabError("added latency needs a C compiler (cc, gcc or clang), and there is none: use --latency 0")
@@ -42,14 +44,24 @@ class DelayLine:
             program = str(Path(folder) / "delay_line")
             call([compiler, "-O2", "-std=gnu11", str(SOURCE), "-o", program])
             # a session of its own: Ctrl-C is for the program that owns it, whose end it sees on its standard input
-            self._process = subprocess.Popen(
-                [program, *names], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-            )
+            try:
+                self._process = subprocess.Popen(
+                    [program, *names], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+                )
+            except OSError as error:
+                raise LabError(f"added latency can't be had here: {error}; use --latency 0") from None
+            self._closing, self._lost = threading.Event(), lost
             try:
                 self._answer()
+                threading.Thread(target=self._watch, name="delay line", daemon=True).start()
             except BaseException:
                 self.close()
                 raise
+
+    def _watch(self) -> None:
+        self._process.wait()
+        if not self._closing.is_set():
+            self._lost()
 
     def set(self, seconds: float) -> None:
         """The latency of every frame that is sent from now on."""
@@ -67,6 +79,7 @@ class DelayLine:
 
     def close(self) -> None:
         """End it; its interfaces go with it. Safe to call twice."""
+        self._closing.set()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with suppress(BrokenPipeError):

@@ -23,7 +23,7 @@ from typing import Self
 
 from gpu_impl.netlab.counters import HEADERS, Sent, sent_by, total
 from gpu_impl.netlab.delay_line import DelayLine
-from gpu_impl.netlab.namespaces import Namespaces, remove_leftovers
+from gpu_impl.netlab.namespaces import Namespaces, end_processes, remove_leftovers
 from gpu_impl.netlab.tools import LabError, ip, tc, what_is_missing
 
 MTU = 1500
@@ -75,7 +75,7 @@ class Network:
             self._incoming = [(self.switch, f"down{j}") for j in self._nodes]
         try:
             if delayed:
-                self._delay_line = DelayLine(zip(self._outgoing, self._incoming, strict=True))
+                self._delay_line = DelayLine(zip(self._outgoing, self._incoming, strict=True), self._end_workers)
             self._link(congestion, node_size)
         except BaseException:
             self.close()
@@ -135,6 +135,11 @@ class Network:
                     raise
                 raise LabError(WITHOUT_BUCKET) from None
         self._limited = bandwidth is not None
+
+    def _end_workers(self) -> None:
+        """There are no links any more, so nobody should wait for what comes over them."""
+        for host in self.hosts:
+            end_processes(host)
 
     def cut(self, host: int) -> None:
         """Unplug that host: nothing reaches it or leaves it until :meth:`join`. Its routes and connections stay."""

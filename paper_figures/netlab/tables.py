@@ -155,6 +155,7 @@ def crossover_in_words(row: Mapping[str, object]) -> str:
         for value in (row["measured"], row["predicted"])
     )
     where = f"N = {row['n_workers']}, D = {row['dim']:,}"
+    where += f", {1e3 * latency:g} ms" if isinstance(latency := row["latency"], float) and latency else ""
     return f"{where}: {row['contestant']} is faster than {row['base']}: measured {measured}, predicted {predicted}"
 
 

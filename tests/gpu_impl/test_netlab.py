@@ -337,6 +337,31 @@ def test_steps_get_longer_by_the_latency_and_their_bytes_stay(tmp_path):
 
 
 @needs_lab
+@needs_tap
+def test_if_the_delay_line_is_killed_nobody_waits_for_it():
+    with Network(2, delayed=True) as network:
+        waits = subprocess.Popen(["ip", "netns", "exec", network.hosts[0], "sleep", "60"])
+        assert wait_until(lambda: waits.pid in processes_in(network.hosts[0]))
+        network._delay_line._process.kill()
+        assert waits.wait(20) == -signal.SIGKILL
+
+
+@needs_lab
+@needs_tap
+def test_where_no_program_may_be_run_no_latency(monkeypatch):
+    real = subprocess.Popen
+
+    def forbidden(command, *arguments, **keywords):
+        if command[0].endswith("delay_line"):
+            raise PermissionError(13, "Permission denied")
+        return real(command, *arguments, **keywords)
+
+    monkeypatch.setattr(subprocess, "Popen", forbidden)
+    with pytest.raises(LabError, match="use --latency 0"):
+        DelayLine([])
+
+
+@needs_lab
 def test_latency_needs_a_network_that_was_made_for_it():
     with Network(2) as network, pytest.raises(ValueError, match="delayed=True"):
         network.limit(None, 0.001)
