@@ -108,7 +108,10 @@ def _take_turns(turns: SimpleQueue[Turn | None]) -> None:
     while (turn := turns.get()) is not None:
         over, error = turn[-1], _carried_out(*turn[:-1])
         del turn  # before anybody hears of it: the program may end then, and a group must not be taken apart here
-        over.set_exception(error) if error else over.set_result(None)
+        if error:
+            over.set_exception(error)
+        else:
+            over.set_result(None)
         del over, error  # or they would live on until the next
 
 

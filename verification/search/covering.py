@@ -65,9 +65,10 @@ class Space:
         """Whether no pair of the row is left out, apart from pairs within what is ``given`` of it."""
         if not self.exclusion(row):
             return True
+        if given is None:
+            return False
         pairs = ({a: row[a], b: row[b]} for a, b in combinations(self.features, 2))
-        known = {} if given is None else given
-        return bool(known) and not any(self.exclusion(pair) for pair in pairs if not pair.keys() <= known.keys())
+        return not any(self.exclusion(pair) for pair in pairs if not pair.keys() <= given.keys())
 
     def random_row(self, rng: np.random.Generator) -> Row:
         """Any allowed row."""

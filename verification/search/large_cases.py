@@ -5,6 +5,7 @@ long sums that stand still, and a norm or a maximum of many that one element dec
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,12 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
     return found
 
 
+def _plain(traits: Traits) -> dict[str, Any]:
+    """The first level of each hyper-parameter, or the first that the class takes; one scale a message."""
+    levels = traits.checked_as.levels.items()
+    return {name: (traits.taken(name) or values)[0] for name, values in levels} | {"scale_block": None}
+
+
 LONE = 3.0
 """So many times larger than the others is the gradient of the element that decides."""
 
@@ -95,8 +102,7 @@ def lone_ratios(traits: Traits) -> list[OptimizerCase]:
     row_D = rng.choice([-1.0, 1.0], dim)
     row_D[lone] *= LONE
     grads_TND = np.broadcast_to(row_D.astype(dtype), (freeze + 3, n, dim))
-    plain = {name: (traits.taken(name) or levels)[0] for name, levels in traits.checked_as.levels.items()}
-    plain["scale_block"] = None
+    plain = _plain(traits)
     if (taken := traits.taken("beta2")) is None or 0.5 in taken:
         plain["beta2"] = 0.5
     hyper = traits.hyper(**{**plain, "layers": sizes, "freeze_step": freeze})
@@ -119,9 +125,8 @@ def lone_norms(traits: Traits) -> list[OptimizerCase]:
     begins = np.r_[0, ends[:-1]]
     rng, dtype, n = np.random.default_rng(0), traits.numpy_dtype, allowed_workers(traits)[0]
     freeze = (traits.taken("freeze_step") or (3,))[0]
-    plain = {name: (traits.taken(name) or levels)[0] for name, levels in traits.checked_as.levels.items()}
-    plain["weight_decay"] = (traits.taken("weight_decay") or (0.1,))[-1]
-    hyper = traits.hyper(**{**plain, "scale_block": None, "layers": sizes, "freeze_step": freeze})
+    plain = _plain(traits) | {"weight_decay": (traits.taken("weight_decay") or (0.1,))[-1]}
+    hyper = traits.hyper(**{**plain, "layers": sizes, "freeze_step": freeze})
     found = []
     for lone in (ends - 1, begins, begins + 2_345):
         params_D, grads_TND = rng.standard_normal(dim), rng.standard_normal((freeze + 2, n, dim))
