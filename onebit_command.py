@@ -75,6 +75,11 @@ def hand_on(context: typer.Context, command: Callable[..., None]) -> None:
     """Run a command that was imported late on the arguments that were left to it."""
     inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=HELP)
     inner.command()(command)
+    run_app(context, inner)
+
+
+def run_app(context: typer.Context, inner: typer.Typer) -> None:
+    """The same with a command that has others below it."""
     if status := inner(context.args, prog_name=context.command_path, standalone_mode=False):
         raise typer.Exit(status)
 
@@ -97,10 +102,10 @@ def training(context: typer.Context) -> None:
 
 @app.command(**LATE)
 def netlab(context: typer.Context) -> None:
-    """Train over slow links between network namespaces, and time every contestant beside the formulas."""
-    import paper_figures.netlab.command
+    """Train over slow links between network namespaces, and time every contestant beside the formulas; race, soak."""
+    import paper_figures.netlab.cli
 
-    hand_on(context, paper_figures.netlab.command.netlab)
+    run_app(context, paper_figures.netlab.cli.app)
 
 
 @app.command()

@@ -1,8 +1,8 @@
 """Who runs the race to Adam's loss, and the race itself as a worker sees it: a character transformer on real text.
 
 Every entrant trains the same network from the same start on the same batches, on links of one speed. The learning rate
-of each is the best of ``GRID`` by its last loss, on a seed that no race uses (``paper_figures.netlab.time_to_loss
---tune``), so all had the same budget.
+of each is the best of ``GRID`` by its last loss, on a seed that no race uses (``onebit netlab race --tune``), so all
+had the same budget.
 """
 
 from __future__ import annotations

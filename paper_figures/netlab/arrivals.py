@@ -35,8 +35,8 @@ def committed() -> pd.DataFrame:
     files = sorted(RESULTS.glob("*.json"))
     if not files:
         raise MissingResultsError(
-            f"there is no race in {RESULTS}; as root, in half an hour, `python -m "
-            f"paper_figures.netlab.time_to_loss --json {RESULTS / 'MACHINE-DATE.json'}` makes one"
+            f"there is no race in {RESULTS}; as root, in half an hour, `onebit netlab race "
+            f"--json {RESULTS / 'MACHINE-DATE.json'}` makes one"
         )
     records = [(file.stem, json.loads(file.read_text(encoding="utf-8"))) for file in files]
     return pd.concat(

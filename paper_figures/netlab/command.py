@@ -7,8 +7,6 @@ import io
 import json
 import os
 import platform
-import sys
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -31,7 +29,6 @@ from gpu_impl.netlab.sweep import sweep
 from onebit_files import writable_file, write_atomically
 from paper_figures.netlab.tables import as_row, crossover_in_words, crossovers, model_in_words, models, tables
 from paper_figures.netlab.volumes import TOLERANCE, agrees, formula_bytes
-from paper_figures.usage import USAGE_ERROR
 
 BANDWIDTHS = ["100Mbit", "300Mbit", "1Gbit", "3Gbit", "10Gbit"]
 QUICK_BANDWIDTHS = ["100Mbit", "300Mbit", "1Gbit"]
@@ -47,6 +44,7 @@ FILE_WIDTH = 120
 
 
 def netlab(
+    context: typer.Context,
     workers: Annotated[list[int] | None, typer.Option(help="N; repeat for several. Default 4.")] = None,
     bandwidth: Annotated[
         list[str] | None, typer.Option(help="Of each link, each way, such as 100Mbit; repeat for several.")
@@ -74,8 +72,12 @@ def netlab(
     """Train over slow links: every contestant's step in compute, compression and wire, beside the formulas.
 
     Makes network namespaces with limited links between them, so it needs root and iproute2; all of it is removed at
-    the end.
+    the end. The commands below measure other things in the same lab.
     """
+    if context.invoked_subcommand:
+        if any("DEFAULT" not in str(context.get_parameter_source(name)) for name in context.params):
+            raise typer.BadParameter(f"options go behind the command: onebit netlab {context.invoked_subcommand} ...")
+        return
     plan = Plan(
         workers=workers or [4],
         parameters=parameters or [QUICK_PARAMETERS if quick else PARAMETERS],
@@ -107,10 +109,10 @@ def netlab(
                     _write(points, facts, {}, json_file, csv_file)  # so that an interrupted run keeps what it has
         except GAVE_UP as error:
             progress.stop()
-            _stop(str(error).splitlines()[0], 3)
+            stop(str(error), 3)
         except KeyboardInterrupt:
             progress.stop()
-            _stop(f"interrupted after {len(points)} points; the lab is removed", INTERRUPTED)
+            stop(f"interrupted after {len(points)} points; the lab is removed", INTERRUPTED)
     fitted, crossed = models(points), crossovers(points)
     _write(
         points, facts, {"models": [as_row(one, points) for one in fitted], "crossovers": crossed}, json_file, csv_file
@@ -129,28 +131,9 @@ def netlab(
         raise typer.Exit(1)
 
 
-def run(main: Callable[..., None]) -> None:
-    """Run a program of the lab: one line for a wrong call, status 2; for no lab or a worker that gives up, status 3."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(main)
-    try:
-        if (status := app(standalone_mode=False) or 0) != INTERRUPTED:  # as some typers return it
-            sys.exit(status)
-        raise KeyboardInterrupt
-    except USAGE_ERROR as error:
-        reason, status = error.format_message(), 2
-    except OSError as error:  # a file that can't be written: the message names it
-        reason, status = str(error), 2
-    except GAVE_UP as error:
-        reason, status = str(error).splitlines()[0], 3
-    except (typer.Abort, KeyboardInterrupt):
-        reason, status = "interrupted; the lab is removed", INTERRUPTED
-    typer.echo(reason, err=True)
-    sys.exit(status)
-
-
-def _stop(reason: str, status: int) -> None:
-    typer.echo(f"onebit netlab: {reason}", err=True)
+def stop(reason: str, status: int) -> None:
+    """Say in one line why, and end."""
+    typer.echo(f"onebit netlab: {reason.splitlines()[0]}", err=True)
     raise typer.Exit(status)
 
 

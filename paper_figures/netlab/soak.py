@@ -1,7 +1,7 @@
 """Training through bad weather: packet loss, delay spikes and links that go down, and what must hold meanwhile.
 
-    python -m paper_figures.netlab.soak                 # half an hour
-    python -m paper_figures.netlab.soak --minutes 1
+    onebit netlab soak                 # half an hour
+    onebit netlab soak --minutes 1
 
 Every few steps the state of all workers is looked at: 1-bit Adam must conserve what it compressed away (L1) and all
 replicas must be equal (L6), as :mod:`verification.monitor` judges it. At the end the same steps are taken again on
@@ -35,7 +35,7 @@ from gpu_impl.netlab.tools import LabError
 from gpu_impl.netlab.weather import Weather
 from gpu_impl.optimizer.one_bit_adam import OneBitAdam
 from onebit_files import writable_file, write_atomically
-from paper_figures.netlab.command import machine, run
+from paper_figures.netlab.command import machine
 from verification.monitor import Monitor
 
 ENTRANT = "1-bit-short"
@@ -180,7 +180,3 @@ def main(
         facts |= {"disturbed": asdict(disturbed), "calm": asdict(calm)}
         write_atomically(json_file, json.dumps(facts, indent=1) + "\n")
     raise typer.Exit(0 if same and not findings else 1)
-
-
-if __name__ == "__main__":
-    run(main)

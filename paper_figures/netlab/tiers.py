@@ -1,7 +1,7 @@
 """Nodes on two tiers of links [C15]: steps and bytes of the hierarchical form, beside those of forms without nodes.
 
-    python -m paper_figures.netlab.tiers --quick          # a million parameters; half a minute
-    python -m paper_figures.netlab.tiers --json FILE      # ten million
+    onebit netlab tiers --quick          # a million parameters; half a minute
+    onebit netlab tiers --json FILE      # ten million
 
 As ``onebit netlab`` it needs root and iproute2. Exit status 1: the bytes between nodes are not those of the formula.
 """
@@ -30,7 +30,6 @@ from paper_figures.netlab.command import (
     PARAMETERS,
     QUICK_PARAMETERS,
     machine,
-    run,
 )
 from paper_figures.netlab.volumes import TOLERANCE, all_reduce_bytes
 from theory.theorems.communication_volume import wire_bytes
@@ -133,7 +132,3 @@ def main(
         write_atomically(json_file, json.dumps({"environment": machine(), "points": rows}, indent=1))
     if any(abs(difference(point)) > TOLERANCE for point in points):
         raise typer.Exit(1)
-
-
-if __name__ == "__main__":
-    run(main)

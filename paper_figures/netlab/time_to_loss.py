@@ -1,8 +1,8 @@
 """Time to Adam's loss over slow links: a character transformer, trained by every entrant, against the wall clock.
 
-    python -m paper_figures.netlab.time_to_loss --quick          # three entrants, one seed; a minute
-    python -m paper_figures.netlab.time_to_loss --json FILE      # all, five seeds; half an hour
-    python -m paper_figures.netlab.time_to_loss --tune           # learning rates, on a seed that no race uses
+    onebit netlab race --quick          # three entrants, one seed; a minute
+    onebit netlab race --json FILE      # all, five seeds; half an hour
+    onebit netlab race --tune           # learning rates, on a seed that no race uses
 
 As ``onebit netlab`` it needs root and iproute2.
 """
@@ -29,7 +29,7 @@ from gpu_impl.netlab.entrants import ENTRANTS, GRID
 from gpu_impl.netlab.race import Run, race, tune
 from onebit_files import writable_file, write_atomically
 from paper_figures.netlab.arrivals import BASE, arrivals, tidy
-from paper_figures.netlab.command import FILE_WIDTH, machine, run
+from paper_figures.netlab.command import FILE_WIDTH, machine
 
 QUICK = (BASE, "1-bit-short", "diloco")
 STEPS, QUICK_STEPS = 400, 100
@@ -132,7 +132,3 @@ def main(
     console = console if console.is_terminal else Console(width=FILE_WIDTH)
     for table in [best_rates(runs)] if tuning else tables(runs):
         console.print(table)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -7,8 +7,9 @@ import random
 
 import numpy as np
 import pytest
+from netlab_support import needs_lab
 from torch import distributed as dist
-from typer.testing import CliRunner
+from typer import Exit
 
 import onebit_command
 from gpu_impl.harness.worker_pool import WorkerDiedError
@@ -16,23 +17,15 @@ from gpu_impl.netlab import entrants, weather
 from gpu_impl.netlab.entrants import ENTRANTS, LAP
 from gpu_impl.netlab.race import Run
 from gpu_impl.netlab.silent_group import NAME
-from gpu_impl.netlab.tools import what_is_missing
 from paper_figures.claims.claim import EvidenceError
 from paper_figures.claims.statements import time_to_loss as claim
-from paper_figures.netlab import soak, tiers, time_to_loss
+from paper_figures.netlab import time_to_loss
 from paper_figures.netlab.arrivals import arrivals, tidy
-from paper_figures.netlab.command import run
+from paper_figures.netlab.cli import told
 
 pytestmark = pytest.mark.xdist_group("netlab")
-needs_lab = pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())
 RING = 2 * 1 / 2
 """Of N = 2: parts of the buffer that a worker sends in an all-reduce."""
-
-
-def ran(app, *arguments):
-    """Exit status and output of a program."""
-    result = CliRunner().invoke(onebit_command.typer.Typer(callback=app, invoke_without_command=True), [*arguments])
-    return result.exit_code, result.output
 
 
 # --- who takes part ---
@@ -109,14 +102,12 @@ def test_too_few_seeds_decide_nothing():
 
 
 @needs_lab
-def test_a_short_race(tmp_path):
+def test_a_short_race(tmp_path, capsys):
     file = tmp_path / "race.json"
     chosen = ["--entrants", "ddp", "--entrants", "1-bit-short", "--workers", "2", "--seeds", "1", "--steps", "60"]
-    status, output = ran(
-        time_to_loss.main, *chosen, "--bandwidth", "100Mbit", "--bandwidth", "1Gbit", "--json", str(file)
-    )
-    assert status == 0, output
-    assert "100Mbit, N = 2" in output
+    rates = ["--bandwidth", "100Mbit", "--bandwidth", "1Gbit"]
+    assert onebit_command.run(["netlab", "race", *chosen, *rates, "--json", str(file)]) == 0
+    assert "100Mbit, N = 2" in capsys.readouterr().out
     runs = [Run(**row) for row in json.loads(file.read_text())["runs"]]
     assert [(run.entrant, run.bandwidth) for run in runs] == [
         (name, rate) for name in ("ddp", "1-bit-short") for rate in (1e8, 1e9)
@@ -134,10 +125,10 @@ def test_a_short_race(tmp_path):
 
 
 @needs_lab
-def test_a_short_soak(tmp_path):
+def test_a_short_soak(tmp_path, capsys):
     file = tmp_path / "soak.json"
-    status, output = ran(soak.main, "--minutes", "0.25", "--workers", "2", "--json", str(file))
-    assert status == 0, output
+    assert onebit_command.run(["netlab", "soak", "--minutes", "0.25", "--workers", "2", "--json", str(file)]) == 0
+    output = capsys.readouterr().out
     assert "0 findings" in output
     assert "the same bits" in output
     found = json.loads(file.read_text())
@@ -147,10 +138,9 @@ def test_a_short_soak(tmp_path):
 
 
 @needs_lab
-def test_the_shortest_soak_looks_once(tmp_path):
-    status, output = ran(soak.main, "--minutes", "0.05", "--workers", "2")
-    assert status == 0, output
-    assert "L1 and L6 at 1 steps: 0 findings" in output
+def test_the_shortest_soak_looks_once(capsys):
+    assert onebit_command.run(["netlab", "soak", "--minutes", "0.05", "--workers", "2"]) == 0
+    assert "L1 and L6 at 1 steps: 0 findings" in capsys.readouterr().out
 
 
 def fallen(*_, **__):
@@ -164,20 +154,11 @@ def interrupted(*_, **__):
 @pytest.mark.parametrize(("raises", "status", "says"), [
     (fallen, 3, "worker 1 died (exit code -9)"), (interrupted, 130, "interrupted; the lab is removed"),
 ])  # fmt: skip
-def test_a_program_that_ends_early_says_so_in_one_line(monkeypatch, capsys, raises, status, says):
-    def main():
-        raises()
-
-    assert run_alone(monkeypatch, main) == status
-    assert capsys.readouterr().err == f"{says}\n"
-
-
-def run_alone(monkeypatch, main, *arguments):
-    """The exit status of ``python -m`` of a program."""
-    monkeypatch.setattr("sys.argv", ["program", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        run(main)
-    return ended.value.code
+def test_a_program_that_ends_early_says_so_in_one_line(capsys, raises, status, says):
+    with pytest.raises(Exit) as ended:
+        told(raises)()
+    assert ended.value.exit_code == status
+    assert capsys.readouterr().err == f"onebit netlab: {says}\n"
 
 
 def test_an_interrupted_race_removes_its_lab_at_once(monkeypatch, tmp_path):
@@ -198,17 +179,19 @@ def test_an_interrupted_race_removes_its_lab_at_once(monkeypatch, tmp_path):
     assert caught.value.__traceback__ is not None  # it still holds the frames, and these the race
 
 
-@pytest.mark.parametrize(("main", "arguments"), [
-    (time_to_loss.main, ("--entrants", "sgd")),
-    (time_to_loss.main, ("--entrants", "1-bit")),
-    (time_to_loss.main, ("--bandwidth", "fast")),
-    (time_to_loss.main, ("--json", "/tmp")),
-    (soak.main, ("--bandwidth", "fast")),
-    (tiers.main, ("--bandwidth", "nan")),
-    (tiers.main, ("--nodes", "100", "--node-size", "100")),
+@pytest.mark.parametrize("arguments", [
+    ("race", "--entrants", "sgd"),
+    ("race", "--entrants", "1-bit"),
+    ("race", "--bandwidth", "fast"),
+    ("race", "--json", "/tmp"),
+    ("soak", "--bandwidth", "fast"),
+    ("tiers", "--bandwidth", "nan"),
+    ("tiers", "--nodes", "100", "--node-size", "100"),
+    ("--quick", "soak"),
+    ("sooak",),
 ])  # fmt: skip
-def test_wrong_calls_are_one_line(monkeypatch, capsys, main, arguments):
-    assert run_alone(monkeypatch, main, *arguments) == 2
+def test_wrong_calls_are_one_line(capsys, arguments):
+    assert onebit_command.run(["netlab", *arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -9,31 +9,28 @@ from pathlib import Path
 
 import pytest
 import torch
+from netlab_support import needs_lab
 from torch import distributed as dist
-from typer.testing import CliRunner
 
+import onebit_command
 from gpu_impl.netlab.contestants import IN_NODES
 from gpu_impl.netlab.lab import lab
 from gpu_impl.netlab.network import Network
 from gpu_impl.netlab.tiers import TierPoint
-from gpu_impl.netlab.tools import what_is_missing
 from gpu_impl.netlab.worker import ready
 from paper_figures.netlab import tiers
 from paper_figures.netlab.document import RESULTS
 from paper_figures.netlab.volumes import TOLERANCE
 
 pytestmark = pytest.mark.xdist_group("netlab")
-needs_lab = pytest.mark.skipif(bool(what_is_missing()), reason=what_is_missing())
 
 
 @needs_lab
 def test_what_crosses_between_nodes_is_the_formulas(tmp_path):
     """Each contestant; no step is shorter than its frames take on the limited link."""
     file = tmp_path / "tiers.json"
-    app = tiers.typer.Typer()
-    app.command()(tiers.main)
-    done = CliRunner().invoke(app, ["--quick", "--parameters", "400000", "--bandwidth", "200Mbit", "--json", str(file)])
-    assert done.exit_code == 0, done.output
+    call = ["netlab", "tiers", "--quick", "--parameters", "400000", "--bandwidth", "200Mbit", "--json", str(file)]
+    assert onebit_command.run(call) == 0
     found = json.loads(file.read_text())
     points = {row["contestant"]: row for row in found["points"]}
     assert set(IN_NODES) < set(points) == set(tiers.CONTESTANTS)
