@@ -11,12 +11,16 @@ from joblib import delayed
 
 from reference.experiments.sweep import unordered
 from verification.relation.finding import Unsupported
+from verification.search.cases import Case
 from verification.search.driver import Driver
 from verification.search.plan import Plan, Profile
 from verification.search.runs import check
 
 CASES = 3
 """Random rows that a seed tries, beside one case without rounding."""
+
+LARGE = 4
+"""For so many seeds one large case is tried as well, drawn from those of the first seed: making them takes seconds."""
 
 PART = 20
 """Seeds that one process does at a time."""
@@ -71,24 +75,33 @@ def alarms_of(name: str, start: int, seeds: int) -> tuple[list[Alarm], int]:
     """Alarms of one correct class on cases of the seeds from ``start`` on, and how many cases there were."""
     driver = Driver(next(one for one in correct_classes() if qualified(one) == name))
     alarms, cases = [], 0
-    for seed in range(start, start + seeds):
-        for level in driver.levels:
-            plan = Plan.of(driver, level, Profile(0, 1, 0, triples=True, minutes=1, simplifying=0), seed)
-            rng = np.random.default_rng(seed)
-            chosen = [plan.case(plan.space.random_row(rng), seed + 10**6 * number) for number in range(CASES)]
-            for case in [*chosen, *plan.exact_cases(1)]:
-                try:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        findings = list(check(driver, case, set()))
-                except Unsupported as reason:
-                    alarms.append(Alarm(name, seed, "raises", f"refused: {reason}"))
-                    continue
-                cases += 1
-                alarms += [
-                    Alarm(name, seed, f"{level}.{one.clause}", f"{one.message} ({case!r})") for one in findings[:1]
-                ]
+    for level in driver.levels:
+        for seed, case in _drawn(driver, level, start, seeds):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    findings = list(check(driver, case, set()))
+            except Unsupported as reason:
+                alarms.append(Alarm(name, seed, "raises", f"refused: {reason}"))
+                continue
+            cases += 1
+            alarms += [Alarm(name, seed, f"{level}.{one.clause}", f"{one.message} ({case!r})") for one in findings[:1]]
     return alarms, cases
+
+
+def _drawn(driver: Driver, level: str, start: int, seeds: int) -> Iterator[tuple[int, Case]]:
+    """The cases, each with its seed."""
+    for seed in range(start, start + seeds):
+        plan = Plan.of(driver, level, Profile(0, 1, 0, triples=True, minutes=1, simplifying=0), seed)
+        rng = np.random.default_rng(seed)
+        for number in range(CASES):
+            yield seed, plan.case(plan.space.random_row(rng), seed + 10**6 * number)
+        for case in plan.exact_cases(1):
+            yield seed, case
+        if seed == start and seeds >= LARGE:
+            large = plan.large_cases()
+            for number in rng.permutation(len(large))[: seeds // LARGE]:
+                yield seed, large[number]
 
 
 def campaign(seeds: int, *, jobs: int = -1, start: int = 0) -> Iterator[tuple[list[Alarm], int]]:

@@ -114,16 +114,19 @@ class Plan:
     @cached_property
     def specials(self) -> Sequence[Case]:
         """Cases that no row holds: those without rounding, and the large ones."""
-        large: Sequence[Case] = ()
-        if self.level == "optimizer" and self.profile.largest >= 2**20:
-            traits, can_save = self.driver.traits, self.driver.can_save
-            each = large_cases.each_level(traits, can_save=can_save, seed=self.seed)
-            each += large_cases.corners(traits, can_save=can_save, seed=self.seed)
-            lone = (*large_cases.lone_ratios(traits), *large_cases.lone_norms(traits))
-            large = [*large_cases.long_sums(traits), *lone, *each]
-        elif self.profile.largest >= 2**20:
-            large = collective_space.large_cases(self.driver.traits, self.seed)
-        return [*self.exact_cases(self.profile.exact), *large]
+        return [*self.exact_cases(self.profile.exact), *self.large_cases()]
+
+    def large_cases(self) -> Sequence[Case]:
+        """Those with what is too long for a row; none where the profile stops at a smaller D."""
+        if self.profile.largest < 2**20:
+            return ()
+        traits, can_save = self.driver.traits, self.driver.can_save
+        if self.level != "optimizer":
+            return collective_space.large_cases(traits, self.seed)
+        each = large_cases.each_level(traits, can_save=can_save, seed=self.seed)
+        each += large_cases.corners(traits, can_save=can_save, seed=self.seed)
+        lone = (*large_cases.lone_ratios(traits), *large_cases.lone_norms(traits))
+        return [*large_cases.long_sums(traits), *lone, *each]
 
     def exact_cases(self, count: int) -> list[Case]:
         """Cases without rounding, of ``count`` seeds from the plan's on; fewer where the class takes none."""
