@@ -37,7 +37,7 @@ class State:
         worker_errors: delta_i (N, D), one row a worker.
         server_error: delta-bar (D,), chunk j lives on worker j [C3].
         step: applied steps t; a skipped step does not count [C8].
-        frozen_at: T_w once the variance is frozen, None during warm-up.
+        frozen_at: T_w once the variance is frozen, None during warm-up; of 0/1 Adam the step of the last refresh of v.
         skipped_steps: steps skipped because a gradient was not finite [C8].
         ignored_gradients: how often a non-zero gradient arrived at a zero-variance coordinate and was not applied [C6].
         bytes_on_wire: bytes sent so far by all workers together.

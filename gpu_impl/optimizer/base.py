@@ -251,7 +251,8 @@ class OneBitOptimizer(Optimizer, Joinable):
         """Continue from a :meth:`state_dict` of the same rank of as many workers. The model's parameters come apart.
 
         lr, betas, eps and weight decay come from the state, as with every optimizer of torch; what was given to the
-        constructor may be another than it was, but for ``bias_correction``.
+        constructor may be another than it was, but for ``bias_correction`` and, after the freeze, ``compress`` and
+        ``frozen_dtype``.
 
         Raises:
             ValueError: it is damaged, of another kind, or does not fit; then nothing is changed.

@@ -111,7 +111,7 @@ def _what_it_waits_for(run: Run, step: str) -> str:
     watched = sum(len(content.numbers) for content in run.contents if content.kind.freezes)
     return (
         f"{step}: v has not settled: over the last {window:,} steps {restless} of {watched} parameters moved by more "
-        f"than {TOLERANCE:.0%}, {_name_of(run, worst)} most, by {float(moved_n[worst]):+.0%}; {advice}"
+        f"than {TOLERANCE:.0%}, {_name_of(run, worst)} most, by {float(moved_n[worst]):+.1%}; {advice}"
     )
 
 

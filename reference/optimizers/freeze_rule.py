@@ -101,5 +101,5 @@ def _what_it_waits_for(state: State, rule: str, beta2: float, arrays: Mapping[st
     worst = max(restless, key=lambda name: abs(restless[name]))
     return (
         f"v has not settled: over the last {window:,} steps {len(restless)} of {len(moved)} arrays moved by more than "
-        f"{TOLERANCE:.0%}, {worst} most, by {restless[worst]:+.0%}; {advice}"
+        f"{TOLERANCE:.0%}, {worst} most, by {restless[worst]:+.1%}; {advice}"
     )

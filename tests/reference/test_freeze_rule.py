@@ -87,7 +87,7 @@ def test_the_diagnosis_says_where_the_rule_stands():
     assert "too early to tell" in optimizer.freeze_diagnosis(state)
     optimizer, state = run("auto", falling_TD, ARRAYS)
     change = state.variance_norms[-1][0] / state.variance_norms[0][0] * (1 - 0.9**50) / (1 - 0.9**60) - 1
-    assert f"W most, by {change:+.0%}" in optimizer.freeze_diagnosis(state)
+    assert f"W most, by {change:+.1%}" in optimizer.freeze_diagnosis(state)
     optimizer, state = run("auto", np.ones((40, 8)))
     assert optimizer.freeze_diagnosis(state) == f"frozen at step {DELTA + 1}"
     optimizer, state = run("auto", np.ones((12, 8)), lr_warmup_steps=30)

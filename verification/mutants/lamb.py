@@ -49,6 +49,29 @@ class RatioOfItsOwnRange(BaseLamb):
         return super().next_ratio(live_D)
 
 
+class RatioCutToItsRangeLast(BaseLamb):
+    """r is cut to what it may change by first, and to its range then."""
+
+    def next_ratio(self, live_D):
+        wanted, self.hyper = self.hyper, replace(self.hyper, min_ratio=0.0, max_ratio=np.inf)
+        near_D = super().next_ratio(live_D)
+        self.hyper = wanted
+        return np.clip(near_D, np.float32(wanted.min_ratio), np.float32(wanted.max_ratio))
+
+
+class RatioOfCorrectedVariances(BaseLamb):
+    """With bias correction, r compares v and v' divided by 1 - beta2^t."""
+
+    def next_ratio(self, live_D):
+        v_D, fresh_D = self.v_D, self.fresh_D
+        if self.hyper.bias_correction:
+            correction = np.float32(1 - self.hyper.beta2**self.t)
+            self.v_D, self.fresh_D = v_D / correction, fresh_D / correction
+        found_D = super().next_ratio(live_D)
+        self.v_D, self.fresh_D = v_D, fresh_D
+        return found_D
+
+
 class TrustOfTheLargest(BaseLamb):
     """The trust ratio takes maxima for norms."""
 
