@@ -31,7 +31,7 @@ app = typer.Typer(
     context_settings=HELP,
     help="The reference toolkit for [bold]1-bit Adam[/bold]: communication-efficient distributed Adam.\n\n"
     "Exit status: 0 it holds, 1 something was found false, 2 the call was wrong (one line says why), "
-    "3 something that is needed was not checked.",
+    "3 something that is needed was not checked, 130 interrupted.",
 )
 
 

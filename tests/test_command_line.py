@@ -181,3 +181,21 @@ def test_one_claim_is_decided_alone(tmp_path):
     assert "P22. Throughput: reproduced with conditions" in done.stdout
     (record,) = json.loads((tmp_path / "claims.json").read_text())
     assert [check["outcome"] for check in record["checks"]] == ["holds", "fails"]
+
+
+class Interrupted:
+    """Ctrl-C while Python looks for the command's module."""
+
+    @staticmethod
+    def find_spec(name, *_):
+        if name == "onebit_command":
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_python_starts_is_one_line(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "onebit_command")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        onebit.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "onebit: interrupted\n"

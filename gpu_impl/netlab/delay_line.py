@@ -31,6 +31,9 @@ class DelayLine:
         pairs: the ends, which are made.
         lost: called, in a thread, if the program ends before :meth:`close`.
 
+    Attributes:
+        is_lost: whether it did.
+
     Raises:
         LabError: there is no C compiler, or the kernel has no TAP devices.
     """
@@ -50,7 +53,7 @@ class DelayLine:
                 )
             except OSError as error:
                 raise LabError(f"added latency can't be had here: {error}; use --latency 0") from None
-            self._closing, self._lost = threading.Event(), lost
+            self._closing, self._lost, self.is_lost = threading.Event(), lost, False
             try:
                 self._answer()
                 threading.Thread(target=self._watch, name="delay line", daemon=True).start()
@@ -61,6 +64,7 @@ class DelayLine:
     def _watch(self) -> None:
         self._process.wait()
         if not self._closing.is_set():
+            self.is_lost = True
             self._lost()
 
     def set(self, seconds: float) -> None:

@@ -43,7 +43,11 @@ def lab(
         network = stack.enter_context(Network(n_workers, congestion, node_size, delayed=delayed))
         with _undisturbed_start():
             pool = stack.enter_context(WorkerPool(n_workers, timeout=timeout, entering=partial(enter, network.hosts)))
-        yield network, pool
+        try:
+            yield network, pool
+        except (WorkerDiedError, CollectiveFailedError):
+            network.check()  # workers are ended with the delay line
+            raise
 
 
 @contextmanager

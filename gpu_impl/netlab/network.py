@@ -19,6 +19,7 @@ links are as fast as the machine.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Self
 
 from gpu_impl.netlab.counters import HEADERS, Sent, sent_by, total
@@ -102,9 +103,22 @@ class Network:
                 f"link set {INTERFACE} address {_hardware(k)}",
                 *_up(INTERFACE),
                 f"address add {_address(k)}/24 dev {INTERFACE} noprefixroute",
-                f"route add {SUBNET} dev {INTERFACE} congctl {congestion}",
                 *(f"neighbour add {_address(j)} lladdr {_hardware(j)} dev {INTERFACE}" for j in everyone if j != k),
             )
+            try:
+                ip(host, f"route add {SUBNET} dev {INTERFACE} congctl {congestion}")
+            except LabError:
+                known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text(encoding="utf-8").split()
+                raise LabError(f"--congestion {congestion}: this kernel has {', '.join(known)}") from None
+
+    def check(self) -> None:
+        """Whether the links still carry what they should.
+
+        Raises:
+            LabError: the program that adds latency was ended by somebody.
+        """
+        if self._delay_line and self._delay_line.is_lost:
+            raise LabError("the program that adds latency was ended from outside, and the workers with it")
 
     def limit(self, bandwidth: float | None, latency: float = 0.0, queue: int = QUEUE_BYTES) -> None:
         """Set all links, both ways; of nodes, those between them.

@@ -156,7 +156,8 @@ def crossover_in_words(row: Mapping[str, object]) -> str:
     )
     where = f"N = {row['n_workers']}, D = {row['dim']:,}"
     where += f", {1e3 * latency:g} ms" if isinstance(latency := row["latency"], float) and latency else ""
-    return f"{where}: {row['contestant']} is faster than {row['base']}: measured {measured}, predicted {predicted}"
+    told = "" if predicted == UNKNOWN else f", predicted {predicted}"
+    return f"{where}: {row['contestant']} is faster than {row['base']}: measured {measured}{told}"
 
 
 def _grouped(points: Sequence[Point], *names: str) -> list[tuple[tuple, list[Point]]]:

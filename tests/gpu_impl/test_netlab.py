@@ -112,6 +112,12 @@ def test_without_a_tool_one_sentence_and_exit_3(monkeypatch, capsys, tool):
 
 
 @needs_lab
+def test_an_unknown_congestion_control_is_one_sentence_with_those_there_are(capsys):
+    assert onebit_command.run([*RUN, "--contestants", "1-bit", "--bandwidth", "1Gbit", "--congestion", "bogus"]) == 3
+    assert "--congestion bogus: this kernel has reno" in said(capsys)
+
+
+@needs_lab
 def test_without_a_token_bucket_one_sentence_and_exit_3(monkeypatch, capsys, tmp_path):
     """A ``tc`` that says what the real one says where the kernel has no such queue."""
     real = tools.shutil.which("tc")

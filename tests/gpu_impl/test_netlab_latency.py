@@ -6,12 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from netlab_support import RUN, assert_all_but_options, needs_lab, needs_tap, own_records, said, wait_until
 
 import onebit_command
 from gpu_impl.netlab.delay_line import DelayLine
+from gpu_impl.netlab.lab import lab
 from gpu_impl.netlab.namespaces import processes_in
 from gpu_impl.netlab.network import Network
 from gpu_impl.netlab.tools import LabError, call
@@ -80,6 +82,18 @@ def test_if_the_delay_line_is_killed_nobody_waits_for_it():
         assert wait_until(lambda: waits.pid in processes_in(network.hosts[0]))
         network._delay_line._process.kill()
         assert waits.wait(20) == -signal.SIGKILL
+
+
+@needs_lab
+@needs_tap
+def test_it_is_said_that_the_delay_line_was_killed_and_not_that_a_worker_died():
+    def killed():
+        with lab(2, delayed=True) as (network, pool):
+            network._delay_line._process.kill()
+            pool.call(time.sleep, 60)
+
+    with pytest.raises(LabError, match="the program that adds latency was ended from outside"):
+        killed()
 
 
 @needs_lab

@@ -151,7 +151,7 @@ CLAUSES: tuple[Clause, ...] = (
            "a byte a sign, chunks sent to oneself, every chunk sent to everybody", needs=("bytes_per_worker",)),
     Clause("optimizer.raises", *TAKES_ALL),
     Clause("optimizer.start", "protocol",
-           "A run starts at the parameters it is given, with no step taken; all else is 0, and r and s of 1-bit LAMB 1.",
+           "A run starts at the given parameters, with no step taken; all else is 0, and r and s of 1-bit LAMB 1.",
            "parameters that are scaled, counters that start at 1, a momentum or a variance from elsewhere"),
     Clause("optimizer.count", "C8", "Applied steps count from 1, one at a time.", "steps counted twice or not at all"),
     Clause("optimizer.skip", "C8", "A gradient that is NaN or infinite on any worker changes no bit of the state.",

@@ -42,6 +42,9 @@ from verification.search.palettes import (
 BUFFERS = {**PALETTES, "one spike": one_spike, "few": few, **dict.fromkeys(ALIKE, gaussian)}
 """What the numbers of a call look like."""
 
+OTHER_BUFFERS = 0.5
+"""The share of the later calls that have other buffers than the first."""
+
 ALONE = ("nothing", "the server's alone")
 """Residuals beside buffers of zeros: none, where a round changes nothing, and that of the server."""
 
@@ -94,8 +97,15 @@ def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> Colle
         for i in range(count - 1):
             other = rng.choice([m for m in allowed_workers(traits) if m <= max(4, n)] or [n])
             shapes[i] = (int(rng.choice([other, n])), int(rng.choice([dim, 2 * dim, max(1, dim // 2), 9])))
-    calls = tuple(_call(row, shape, traits, rng) for shape in shapes)
+    calls = tuple(_call(_later(row, rng) if i else row, shape, traits, rng) for i, shape in enumerate(shapes))
     return CollectiveCase(calls, row["layout"], row["factor"])
+
+
+def _later(row: Row, rng: np.random.Generator) -> Row:
+    """The row of a call after the first: some have other buffers, so that more of them meet other levels."""
+    if rng.random() >= OTHER_BUFFERS or row["residual"] in ALONE or row["workers"] == (1, 1):
+        return row
+    return {**row, "buffers": list(BUFFERS)[rng.integers(len(BUFFERS))]}
 
 
 def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Generator) -> Call:
