@@ -183,19 +183,19 @@ def test_one_claim_is_decided_alone(tmp_path):
     assert [check["outcome"] for check in record["checks"]] == ["holds", "fails"]
 
 
+INTERRUPTED = """
+import sys
+import onebit
 class Interrupted:
-    """Ctrl-C while Python looks for the command's module."""
-
     @staticmethod
     def find_spec(name, *_):
         if name == "onebit_command":
             raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted)
+onebit.main()
+"""
 
 
-def test_ctrl_c_while_python_starts_is_one_line(monkeypatch, capsys):
-    monkeypatch.delitem(sys.modules, "onebit_command")
-    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
-    with pytest.raises(SystemExit) as ended:
-        onebit.main()
-    assert ended.value.code == 130
-    assert capsys.readouterr().err == "onebit: interrupted\n"
+def test_ctrl_c_while_python_looks_for_modules_is_one_line():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (130, "onebit: interrupted\n")
