@@ -30,7 +30,7 @@ from verification.search.driver import Driver
 from verification.search.large_cases import lone_norms, lone_ratios
 from verification.search.optimizer_cases import exact_case
 from verification.search.optimizer_space import FREEZE
-from verification.search.plan import Plan
+from verification.search.plan import PROFILES, Plan
 from verification.search.runs import check, follow
 
 LOCAL = ZeroOneHyper(lr=0.05, freeze_step=3, weight_decay=0.1, local_doubling=1, local_limit=4, variance_doubling=1)
@@ -248,6 +248,22 @@ def test_no_hyper_parameter_is_held_at_one_value(algorithm):
     levels = {name: len(some) for name, some in algorithm.levels.items()} | {"freeze_step": len(FREEZE)}
     assert set(levels) == set(algorithm.known)
     assert min(levels.values()) > 1
+
+
+@pytest.mark.parametrize(("declared", "searched"), [
+    ({"max_trust": (10.0, 50.0), "trust_decay": [0.25, 0.9]}, {"max_trust": (10.0, 50.0), "trust_decay": (0.9, 0.25)}),
+    ({"scale_block": (None, 64)}, {"scale_block": (None, 64)}),
+    ({"max_ratio": 1.2}, {"max_ratio": (1.2,)}),
+])  # fmt: skip
+def test_every_value_that_a_class_declares_is_searched(declared, searched):
+    """Those that are no levels of ours too; and no range of a row is empty."""
+    under_test = type("Declares", (ReferenceOneBitLamb,), {"takes": declared})
+    plan = Plan.of(Driver(under_test), "optimizer", PROFILES["quick"], 0)
+    rows = [row for row, _ in plan.rows]
+    for name, values in searched.items():
+        assert plan.space.features[name] == values
+        assert {row[name] for row in rows} == set(values)
+    assert all(row["min_ratio"] <= row["max_ratio"] and row["min_trust"] <= row["max_trust"] for row in rows)
 
 
 def test_takes_and_extensions_are_those_of_the_algorithm():

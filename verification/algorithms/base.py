@@ -111,6 +111,7 @@ class Algorithm:
         own_levels: hyper-parameter of this algorithm alone -> its levels in the case space.
         draw: the value of a level, from the name, the level, D and a generator.
         excluded: pairs of levels that are not combined, beside those of every algorithm.
+        ranges: pairs of hyper-parameters that are the ends of a range.
         huge: what gradients of the magnitude "huge" are multiplied by.
         no_magnitudes: magnitudes of gradients for which its state would overflow.
         exact: hyper-parameters that a run without rounding needs; of several kinds of such runs, each once.
@@ -127,6 +128,7 @@ class Algorithm:
     own_levels: Mapping[str, tuple[Any, ...]]
     draw: Callable[[str, Any, int, np.random.Generator], Any] = as_it_is
     excluded: tuple[Rule, ...] = ()
+    ranges: tuple[tuple[str, str], ...] = ()
     huge: float = 1e28
     no_magnitudes: tuple[str, ...] = ()
     exact: tuple[Mapping[str, Any], ...] = ({"beta1": 0.5},)

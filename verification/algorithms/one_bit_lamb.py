@@ -100,7 +100,6 @@ MANY_FROM = 1025
 """From this D on many layers are 300."""
 
 OVERFLOW = "v' or a layer's scale would overflow"
-EMPTY = "r would have no range"
 REBUILT = "the gradient that is rebuilt may be 0, and nothing stands under the root"
 
 
@@ -122,19 +121,18 @@ ONE_BIT_LAMB = Algorithm(
         "layers": ("one", "two", "several", "many"),
         "min_trust": (0.01, 0.25),
         "max_trust": (10.0, 0.5),
-        "trust_decay": (0.9, 0.5),
+        "trust_decay": (0.9, 0.5, 0.0),
         "min_ratio": (0.5, 0.95, 1.5),
         "max_ratio": (4.0, 1.05, 0.8),
-        "ratio_change": (0.1, 0.5),
+        "ratio_change": (0.1, 0.5, 0.0),
     },
     draw=draw,
     excluded=(
         ("layers", lambda layers: layers != "one", "dead", partial(operator.eq, "nearly"), OVERFLOW),
         ("eps", partial(operator.eq, 0.0), "beta2", partial(operator.eq, 0.0), REBUILT),
-        ("min_ratio", partial(operator.eq, 0.95), "max_ratio", partial(operator.eq, 0.8), EMPTY),
-        ("min_ratio", partial(operator.eq, 1.5), "max_ratio", partial(operator.gt, 1.5), EMPTY),
         ("gradients", partial(operator.eq, "spread"), "magnitude", partial(operator.eq, "huge"), OVERFLOW),
     ),
+    ranges=(("min_trust", "max_trust"), ("min_ratio", "max_ratio")),
     huge=1e12,
     no_magnitudes=("largest",),
     exact=({"beta1": 0.5, "layers": ()},),

@@ -107,7 +107,13 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         features["checkpoint"] = tuple(level for level in features["checkpoint"] if not level.startswith("resize"))
     if not traits.compresses:
         features["skips"], features["when"] = ("none", "in the warm-up"), ("in the warm-up",)
-    return Space(features, excluded_by((*EXCLUDED, *traits.checked_as.excluded)))
+    empty = [
+        (low, partial(operator.eq, least), high, partial(operator.eq, most), "a range would be empty")
+        for low, high in traits.checked_as.ranges
+        for least, most in product(features[low], features[high])
+        if least > most
+    ]
+    return Space(features, excluded_by((*EXCLUDED, *traits.checked_as.excluded, *empty)))
 
 
 def allowed_layouts(traits: Traits) -> tuple[str, ...]:
@@ -157,9 +163,11 @@ def _inside(ranges: Sequence[Range], allowed: Sequence[int]) -> tuple[Range, ...
 
 
 def hyper_levels(name: str, values: tuple[Any, ...], traits: Traits) -> tuple[Any, ...]:
-    """Of a hyper-parameter: those that the class takes, or what it takes beside them."""
+    """Of a hyper-parameter: all values that the class declares, in the order of ours where they are among them."""
     taken = traits.taken(name)
-    return values if taken is None else tuple(value for value in values if value in taken) or taken
+    if taken is None:
+        return values
+    return (*(value for value in values if value in taken), *(value for value in taken if value not in values))
 
 
 TOO_LONG = "too long for a row; few cases have such a pair"
