@@ -102,10 +102,13 @@ def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> Colle
 
 
 def _later(row: Row, rng: np.random.Generator) -> Row:
-    """The row of a call after the first: some have other buffers, so that more of them meet other levels."""
+    """The row of a call after the first: some have other buffers, so that more of them meet other levels.
+
+    Half of these have workers that are alike, for that shows in the server's work alone.
+    """
     if rng.random() >= OTHER_BUFFERS or row["residual"] in ALONE or row["workers"] == (1, 1):
         return row
-    return {**row, "buffers": list(BUFFERS)[rng.integers(len(BUFFERS))]}
+    return {**row, "buffers": rng.choice(list(ALIKE if rng.random() < 0.5 else BUFFERS))}
 
 
 def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Generator) -> Call:
