@@ -29,7 +29,10 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.is_dir():
         raise OSError(f"{path} is a folder: give the name of a file")
     if path.exists() and not path.is_file():  # asked before links are followed: /dev/stdout may lead to a nameless pipe
-        yield path
+        try:
+            yield path
+        except OSError as error:
+            raise _unwritable(path, error) from None
         return
     asked, path = path, Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +43,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        if error.filename != str(part):
+        if error.filename not in (None, str(part)):  # a full disk names no file
             raise
         raise _unwritable(asked, error) from None
     finally:

@@ -38,6 +38,11 @@ def test_a_pipe_is_written_to_as_it_is():
     assert '"name": "sgd"' in done.stdout
 
 
+def test_a_full_device_is_named():
+    with pytest.raises(OSError, match="/dev/full can't be written: No space left on device"):
+        write_atomically(Path("/dev/full"), "x")
+
+
 def test_an_error_names_the_link_that_was_asked_for(tmp_path):
     """Not what it points to, nor the file beside that, whose name is too long here to be taken away again."""
     link = tmp_path / "link"

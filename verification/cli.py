@@ -162,7 +162,7 @@ def _report(
     source = str(Path(source).resolve())  # a counterexample can be run from anywhere
     rows = [as_dict(verdict, source, class_name, expected.get(verdict.clause.id)) for verdict in result.verdicts]
     if json_file:
-        write_atomically(json_file, to_json(rows, target=target, **about, **coverage_of(result)))
+        write_atomically(json_file, to_json(rows, target=target, **about, **coverage_of(result, rows)))
     if junit_file:
         write_atomically(junit_file, to_junit(rows, target))
     for verdict in result.verdicts:

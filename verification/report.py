@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
@@ -53,12 +53,20 @@ def _without_its_middle(line: str) -> str:
     return f"{line[:half]} ... {len(line) - 2 * half:,} more ... {line[-half:]}"
 
 
-def coverage_of(result: Result) -> dict[str, Any]:
-    """What the verdicts of a search rest on, as plain data."""
+def coverage_of(result: Result, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the verdicts of a search rest on, as plain data; ``rows`` are its verdicts.
+
+    Of a search that was stopped each clause that fails is a cause of its own, for none was looked for.
+    """
+    known = {name for cause in result.causes for name in cause.clauses}
+    alone = [row for row in rows if row["outcome"] == "fails" and row["property"] not in known]
     about = {"cases": result.cases, "seconds": round(result.seconds, 1), "cpu_seconds": round(result.cpu_seconds, 1)}
     return {
         **about,
-        "causes": [{"clauses": cause.clauses, "counterexample": cause.program} for cause in result.causes],
+        "causes": [
+            *({"clauses": cause.clauses, "counterexample": cause.program} for cause in result.causes),
+            *({"clauses": [row["property"]], "counterexample": row["counterexample"]} for row in alone),
+        ],
         "coverage": [asdict(one) for one in result.coverage],
         "left_out": result.left_out,
         "notes": result.notes,

@@ -99,10 +99,11 @@ def to_markdown(claims: Iterable[Claim]) -> str:
 
 
 def later() -> str:
-    """Which claims were decided again since, by `onebit claims`."""
+    """Which claims were decided again since, by `onebit claims`, and when."""
     again = recorded()["again"]
     ids = sorted(again, key=lambda one: int(one.removeprefix("P")))
-    return f"; of {', '.join(ids)} those of `onebit claims` on {max(again.values())}" if ids else ""
+    days = [f"{', '.join(one for one in ids if again[one] == day)} on {day}" for day in sorted(set(again.values()))]
+    return f"; by `onebit claims`, those of {', of '.join(days)}" if days else ""
 
 
 def figures_of(claims: list[Claim]) -> list[str]:

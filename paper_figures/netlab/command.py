@@ -40,7 +40,7 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C."""
 WORKER_BYTES, PARAMETER_BYTES = 4e8, 100
 """Memory of a worker at its start, and for each parameter; at ten million parameters it had 1.25 GB."""
-FILE_WIDTH = 120
+FILE_WIDTH = 160
 
 
 def netlab(
@@ -124,7 +124,7 @@ def netlab(
     wrong = [point for point in points if not agrees(point)]
     console.print(
         f"bytes on the wire: {len(points) - len(wrong)} of {len(points)} points within {100 * TOLERANCE:g} % of the "
-        "formula, headers and gloo's framing taken off",
+        "formula, without headers, gloo's framing and what the workers compare",
         highlight=False,
     )
     if wrong:

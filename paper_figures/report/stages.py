@@ -137,7 +137,7 @@ def verify(target: str) -> dict[str, Any]:
     result = search(driver)
     source, _, class_name = target.rpartition(":")
     rows = [as_dict(verdict, source, class_name) for verdict in result.verdicts]
-    return {"target": target, "properties": rows, **coverage_of(result)}
+    return {"target": target, "properties": rows, **coverage_of(result, rows)}
 
 
 def run_mutants(progress: Progress, jobs: int) -> dict[str, Any]:

@@ -73,9 +73,17 @@ def test_the_formulas_are_bits_a_parameter_over_the_ring():
 def test_the_bytes_may_differ_by_three_hundredths():
     good = point("1-bit", 1e8)
     assert agrees(good)
-    volume = formula_bytes(good)
-    for share, agree in ((0.9701, True), (1.0299, True), (0.9699, False), (1.0301, False)):
-        assert agrees(replace(good, payload_bytes=share * volume + 4000)) == agree
+    volume, known, padding = formula_bytes(good), good.framing + 3 * 24, 2 * 3 * 15
+    for share, more, agree in (
+        (0.9701, 0, True),
+        (1.0299, padding, True),
+        (0.9699, 0, False),
+        (1.0301, padding, False),
+    ):
+        assert agrees(replace(good, payload_bytes=share * volume + known + more)) == agree
+    small = replace(good, contestant="0/1", n_workers=3, dim=99_456, payload_bytes=1412.4, framing=324)
+    assert agrees(small), "as measured: of 1,037 bytes a step 48 more are what workers compare"
+    assert not agrees(replace(small, payload_bytes=1412.4 + 100))
 
 
 def test_the_model_finds_the_numbers_that_made_the_points():

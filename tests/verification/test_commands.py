@@ -332,9 +332,13 @@ def test_a_stopped_search_says_and_writes_what_it_found(tmp_path, quick):
     assert ran.returncode == 130
     assert "the search was stopped" in ran.stdout
     assert "Traceback" not in ran.stdout + ran.stderr
-    found = {row["property"]: row["outcome"] for row in json.loads(out.read_text())["properties"]}
+    report = json.loads(out.read_text())
+    found = {row["property"]: row["outcome"] for row in report["properties"]}
     assert found["optimizer.adam_params"] == "fails"
     assert set(found.values()) == {"fails", "not checked"}
+    causes = {name: cause["counterexample"] for cause in report["causes"] for name in cause["clauses"]}
+    assert set(causes) == {name for name, outcome in found.items() if outcome == "fails"}
+    assert "def test" in causes["optimizer.adam_params"] or "findings(" in causes["optimizer.adam_params"]
 
 
 def test_a_second_signal_changes_nothing():

@@ -308,7 +308,7 @@ def a_resume_in_the_warm_up_keeps_the_momentum(engine: Setting) -> None:
     when="c-bar reset",
     note=(
         "It is in the checkpoint and set to 0. With k steps from there to the freeze, all steps of the compression "
-        "stage are too short by 1 - 0.9^k."
+        "stage are 1 - 0.9^k times as long as they should be."
     ),
 )
 def the_mean_trust_ratio_survives_a_resume(engine: Setting) -> None:
