@@ -11,6 +11,8 @@ import pytest
 
 from verification.adapters.reference import ReferenceOptimizer
 from verification.algorithms.base import LEVELS
+from verification.independent.lamb import Lamb
+from verification.independent.optimizers import BlocksAlone
 from verification.mutants import kept_state, ranges, skips
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.mutants.conditional import conditional
@@ -88,3 +90,10 @@ def test_two_largest_numbers_overflow_nothing_that_a_correct_step_forms():
             continue
         tried += 1
         assert not list(check(driver, optimizer_case(row, driver.traits, rng), set()))
+
+
+@pytest.mark.parametrize("under_test", [BlocksAlone, type("LambBlocks", (Lamb,), {"takes": {"scale_block": 64}})])
+def test_large_cases_have_no_value_that_the_class_does_not_take(under_test):
+    driver = Driver(under_test)
+    plan = Plan.of(driver, "optimizer", PROFILES["quick"], 1240)
+    assert {case.hyper.scale_block for case in plan.large_cases()} == {64}

@@ -141,7 +141,8 @@ def _put_largest(
 
     A sum over all elements, over the workers, or over a worker's elements overflows. No sum does that a correct step
     may form: of what the workers send, and of errors. Errors may grow, so the step is one of the last; and no more
-    workers come after it, for each would get the mean error, and what they send would add up to more. What is ``alone``
+    workers come after it, for each would get the mean error, and what they send would add up to more. Where fewer come,
+    two of one coordinate would add up to more in that mean, so there are none. What is ``alone``
     in its scale on so many workers is sent as it is: there two are apart.
     """
     late = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1]
@@ -152,6 +153,6 @@ def _put_largest(
         shared = ("nothing", "coordinate", "worker")[rng.integers(3)]
         if shared == "worker":
             workers_2[1] = workers_2[0]
-        elif shared == "coordinate" and not alone(int(places_2[0]), n_T[step]):
+        elif shared == "coordinate" and min(n_T[step:]) == n_T[step] and not alone(int(places_2[0]), n_T[step]):
             places_2[1] = places_2[0]
         grads_TND[step][workers_2, places_2] = LARGEST * rng.choice([-1.0, 1.0])

@@ -43,7 +43,8 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
         row = plain | {"gradients": gradients} | ({} if form is None else {"compress": form})
         if gradients == "last spike" and len(space.features["edge"]) > 1:
             row |= {"size": (16385, 131072), "edge": f"{1 + seed % 7} over"}
-            row |= dict.fromkeys({"scale_block"} & set(row))  # one scale for all
+            if None in space.features.get("scale_block", ()):
+                row["scale_block"] = None  # one scale for all
         if not space.exclusion({**row, "size": LARGE}):
             rows.append((row, np.random.default_rng([seed, len(rows)])))
     return [optimizer_case(row, traits, rng) for row, rng in rows]
@@ -75,9 +76,8 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
 
 
 def _plain(traits: Traits) -> dict[str, Any]:
-    """The first level of each hyper-parameter, or the first that the class takes; one scale a message."""
-    levels = traits.checked_as.levels.items()
-    return {name: (traits.taken(name) or values)[0] for name, values in levels} | {"scale_block": None}
+    """The first level of each hyper-parameter, or the first that the class takes: one scale a message, if it can."""
+    return {name: hyper_levels(name, values, traits)[0] for name, values in traits.checked_as.levels.items()}
 
 
 LONE = 3.0
