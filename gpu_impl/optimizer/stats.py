@@ -15,7 +15,7 @@ class Stats:
     """How a run is doing; the numbers of this worker.
 
     Attributes:
-        phase: "warm-up", "frozen" (the variance is; nothing has been compressed yet) or "compressed".
+        phase: "warm-up", "frozen" (the variance is, by the last step) or "compressed" (a step was, since then).
         step: applied steps t.
         skipped_steps: steps skipped because a gradient was not finite on some worker [C8].
         frozen_at: T_w, once the variance is frozen.
