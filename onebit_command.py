@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -31,7 +32,7 @@ app = typer.Typer(
     context_settings=HELP,
     help="The reference toolkit for [bold]1-bit Adam[/bold]: communication-efficient distributed Adam.\n\n"
     "Exit status: 0 it holds, 1 something was found false, 2 the call was wrong (one line says why), "
-    "3 something that is needed was not checked, 130 interrupted.",
+    "3 something that is needed was not checked, 130 interrupted, 141 nobody reads what it prints.",
 )
 
 
@@ -148,6 +149,10 @@ def convert(
         write_atomically(json_file, json.dumps(found, indent=1) + "\n")
 
 
+CLOSED_PIPE = 141
+"""Exit status of a program whose output nobody reads any more, as shells say it of one that SIGPIPE has ended."""
+
+
 def run(arguments: list[str]) -> int:
     """The exit status: one line on standard error for a wrong call, nothing lost on Ctrl-C."""
     try:
@@ -156,6 +161,11 @@ def run(arguments: list[str]) -> int:
         return complain(error.format_message())
     except ModuleNotFoundError as error:
         return complain(f"this needs the package {error.name!r}: pip install 'onebit-adam[all]'")
+    except (BrokenPipeError, SystemExit) as error:  # rich raises the latter, with 1
+        if isinstance(error, SystemExit) and error.code != 1:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
     except OSError as error:  # a file that can't be read or written, a full disk: the message names it
         return complain(str(error))
     except (typer.Abort, KeyboardInterrupt):

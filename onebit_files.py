@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
         try:
             yield path
         except OSError as error:
-            raise _unwritable(path, error) from None
+            raise error if error.strerror is None else _unwritable(path, error) from None
         return
     asked, path = path, Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        if error.filename not in (None, str(part)):  # a full disk names no file
+        if error.filename not in (None, str(part)) or error.strerror is None:  # a full disk names no file
             raise
         raise _unwritable(asked, error) from None
     finally:

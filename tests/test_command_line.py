@@ -199,3 +199,14 @@ onebit.main()
 def test_ctrl_c_while_python_looks_for_modules_is_one_line():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stderr) == (130, "onebit: interrupted\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list", "--steps", "2", "--dim", "64"]])
+def test_a_reader_that_goes_away_is_no_finding(arguments):
+    """Not 1, which is "found false"; nothing is printed about it."""
+    command = [sys.executable, "-m", "onebit", *arguments]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False, timeout=300)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -33,6 +33,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import distributed as dist
 
+from onebit_files import error_line
+
 GRACE = 3.0
 """Seconds that the other workers get to answer once one has failed: they may wait for it in a collective."""
 
@@ -84,8 +86,10 @@ class WorkerPool:
                 theirs.close()
                 self._pipes.append(ours)
                 self.processes.append(process)
-        except BaseException:  # a signal: those that run already must not outlive this
+        except BaseException as error:  # a signal: those that run already must not outlive this
             self.close()
+            if isinstance(error, EOFError):
+                raise WorkerDiedError("the process that starts the workers was ended from outside") from None
             raise
         atexit.register(self.close)
 
@@ -194,17 +198,22 @@ def _serve(
     """A worker's life: join the group, then call what arrives until the pipe closes."""
     gc.freeze()  # every new optimizer looks through all objects for a DDP module: not through those of the libraries
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that drives us, and it ends us
-    if entering is not None:
-        entering(rank)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    torch.set_num_threads(threads)
-    dist.init_process_group(
-        "gloo",
-        store=dist.FileStore(store, n_workers),  # pyright: ignore[reportPrivateImportUsage]
-        rank=rank,
-        world_size=n_workers,
-        timeout=timedelta(seconds=timeout),
-    )
+    try:
+        if entering is not None:
+            entering(rank)
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        torch.set_num_threads(threads)
+        dist.init_process_group(
+            "gloo",
+            store=dist.FileStore(store, n_workers),  # pyright: ignore[reportPrivateImportUsage]
+            rank=rank,
+            world_size=n_workers,
+            timeout=timedelta(seconds=timeout),
+        )
+    except Exception as error:  # heard by the first call
+        with contextlib.suppress(BrokenPipeError):
+            pipe.send_bytes(_packed(rank, WorkerDiedError(f"worker {rank} could not start: {error_line(error)}")))
+        return
     _calm_gloo()
     while True:
         try:

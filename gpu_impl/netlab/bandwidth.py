@@ -19,7 +19,10 @@ def bits_per_second(text: str) -> float:
     except (KeyError, ValueError):
         value = 0.0
     if not LEAST <= value <= MOST:
-        raise ValueError(f"a bandwidth is a number and one of {', '.join(UNITS)}, such as 100Mbit; got {text!r}")
+        ends = f"from {in_words(LEAST)} to {in_words(MOST)}"
+        raise ValueError(
+            f"a bandwidth is a number and one of {', '.join(UNITS)}, {ends}, such as 100Mbit; got {text!r}"
+        )
     return value
 
 

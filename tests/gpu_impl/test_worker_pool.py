@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import multiprocessing
 import os
 import signal
 from multiprocessing.connection import wait
@@ -93,3 +94,25 @@ def test_a_shared_pool_is_started_again_after_it_broke():
     pool.close()
     assert WorkerPool.of(1) is not pool
     assert WorkerPool.of(1).call(total_of_ranks, 2) == [2.0]
+
+
+def refuses(rank):
+    raise OSError(f"no place for {rank}")
+
+
+def test_a_worker_that_can_not_start_is_told_by_the_first_call(capfd):
+    with (
+        WorkerPool(1, entering=refuses) as pool,
+        pytest.raises(WorkerDiedError, match="could not start: OSError"),
+    ):
+        pool.call(int)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_server_of_workers_may_be_ended_from_outside(monkeypatch):
+    def gone(_):
+        raise EOFError
+
+    monkeypatch.setattr(multiprocessing.context.ForkServerProcess, "_Popen", staticmethod(gone))
+    with pytest.raises(WorkerDiedError, match="the process that starts the workers was ended"):
+        WorkerPool(1)
