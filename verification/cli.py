@@ -189,15 +189,15 @@ SHOWN = 3
 
 def _print_causes(console: Any, failed: list[dict[str, Any]], causes: Sequence[Cause]) -> None:
     """Each cause once: the clauses that fail for it, its program, and what was found of those that it doesn't show."""
-    from verification.report import shortened  # noqa: PLC0415 - light --help
+    from verification.report import causes_of, shortened  # noqa: PLC0415 - light --help
 
+    named = [one["clauses"] for one in causes_of(causes, failed)]
     rows = {row["property"]: row for row in failed}
-    of_causes = [[rows.pop(name) for name in cause.clauses if name in rows] for cause in causes]
-    found = [one for one in enumerate([*of_causes, *([row] for row in rows.values())], start=1) if one[1]]
-    total = len(causes) + len(rows)
-    for number, (cause, unexpected) in enumerate(zip(causes, of_causes, strict=True), start=1):
+    of_causes = [[rows[name] for name in clauses if name in rows] for clauses in named]
+    found, total = [one for one in enumerate(of_causes, start=1) if one[1]], len(named)
+    for number, (clauses, unexpected) in enumerate(zip(named, of_causes, strict=True), start=1):
         if not unexpected:
-            about = f"\n[bold]cause {number} of {total}:[/bold] {', '.join(cause.clauses)}, as expected"
+            about = f"\n[bold]cause {number} of {total}:[/bold] {', '.join(clauses)}, as expected"
             console.print(about, highlight=False, soft_wrap=True)
     for number, (first, *others) in found[:SHOWN]:
         names = ", ".join(row["property"] for row in (first, *others))

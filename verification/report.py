@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from onebit_files import counted
+from verification.search.causes import Cause
 from verification.search.program import programs
 from verification.search.verdicts import Coverage, Result, Verdict, level_text
 
@@ -53,20 +54,22 @@ def _without_its_middle(line: str) -> str:
     return f"{line[:half]} ... {len(line) - 2 * half:,} more ... {line[-half:]}"
 
 
-def coverage_of(result: Result, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the verdicts of a search rest on, as plain data; ``rows`` are its verdicts.
+def causes_of(causes: Sequence[Cause], failed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The causes as plain data; a clause that fails and has none is a cause of its own, as in a stopped search."""
+    known = {name for cause in causes for name in cause.clauses}
+    alone = [row for row in failed if row["property"] not in known]
+    return [
+        *({"clauses": cause.clauses, "counterexample": cause.program} for cause in causes),
+        *({"clauses": [row["property"]], "counterexample": row["counterexample"]} for row in alone),
+    ]
 
-    Of a search that was stopped each clause that fails is a cause of its own, for none was looked for.
-    """
-    known = {name for cause in result.causes for name in cause.clauses}
-    alone = [row for row in rows if row["outcome"] == "fails" and row["property"] not in known]
+
+def coverage_of(result: Result, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the verdicts of a search rest on, as plain data; ``rows`` are its verdicts."""
     about = {"cases": result.cases, "seconds": round(result.seconds, 1), "cpu_seconds": round(result.cpu_seconds, 1)}
     return {
         **about,
-        "causes": [
-            *({"clauses": cause.clauses, "counterexample": cause.program} for cause in result.causes),
-            *({"clauses": [row["property"]], "counterexample": row["counterexample"]} for row in alone),
-        ],
+        "causes": causes_of(result.causes, [row for row in rows if row["outcome"] == "fails"]),
         "coverage": [asdict(one) for one in result.coverage],
         "left_out": result.left_out,
         "notes": result.notes,

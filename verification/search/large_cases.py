@@ -64,8 +64,7 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
         return []
     found = []
     levels, draw, rng = traits.checked_as.levels, traits.checked_as.draw, np.random.default_rng(0)
-    plain = {name: hyper_levels(name, values, traits)[0] for name, values in levels.items()}
-    hyper = {name: draw(name, level, 2**18, rng) for name, level in plain.items()}
+    hyper = {name: draw(name, level, 2**18, rng) for name, level in _plain(traits).items()}
     freeze = (traits.taken("freeze_step") or (1,))[0]
     dtype, n, steps = traits.numpy_dtype, allowed_workers(traits)[0], freeze + 1
     for scale in hyper_levels("scale", levels["scale"], traits):
