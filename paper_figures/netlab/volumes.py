@@ -18,6 +18,8 @@ TOLERANCE = 0.03
 
 COMPARED_BYTES = 24
 """To each other worker, before a step: the norm of the gradients, and checksums of settings and of what there is."""
+PADDING = ROW_ALIGNMENT - 1
+"""Bytes of a row at most."""
 
 
 def formula_bytes(point: Point) -> float:
@@ -33,9 +35,14 @@ def agrees(point: Point) -> bool:
     """
     formula, others = formula_bytes(point), point.n_workers - 1
     ours = point.contestant == "warm-up" or point.contestant in COMPRESSED
-    excess = point.payload_bytes - point.framing - ours * others * COMPARED_BYTES - formula
-    padding = 2 * others * (ROW_ALIGNMENT - 1) if point.contestant in COMPRESSED else 0
-    return -TOLERANCE * formula <= excess <= TOLERANCE * formula + padding
+    rows = 2 * others if point.contestant in COMPRESSED else 0
+    data = point.payload_bytes - point.framing - ours * others * COMPARED_BYTES
+    return are_the_formulas(data, formula, rows * PADDING)
+
+
+def are_the_formulas(data: float, formula: float, padding: float) -> bool:
+    """Whether bytes of ``data`` are those of the formula: up to TOLERANCE, and to the padding of their rows."""
+    return (1 - TOLERANCE) * formula <= data <= (1 + TOLERANCE) * formula + padding
 
 
 def all_reduce_bytes(numbers: int, n_workers: int, bits: float) -> float:

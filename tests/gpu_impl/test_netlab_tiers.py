@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,9 @@ def test_what_crosses_between_nodes_is_the_formulas(tmp_path):
     assert set(IN_NODES) < set(points) == set(tiers.CONTESTANTS)
     assert found["environment"]["torch"]
     for row in points.values():
-        assert row["payload_bytes"] - row["framing"] == pytest.approx(row["formula_bytes"], rel=TOLERANCE)
+        assert row["payload_bytes"] - row["framing"] - row["compared"] == pytest.approx(
+            row["formula_bytes"], rel=TOLERANCE
+        )
         assert row["step"] > 0.9 * row["line"], "a bucket that is full lets a millisecond pass at once"
     assert points["1-bit-nodes"]["payload_bytes"] < points["1-bit"]["payload_bytes"] / 1.5
     assert points["ddp"]["step"] > points["warm-up-nodes"]["line"] > 10 * points["1-bit-nodes"]["line"]
@@ -70,9 +72,27 @@ def test_the_page_shows_the_committed_points():
     names = [field.name for field in fields(TierPoint)]
     points = [TierPoint(**{name: row[name] for name in names}) for row in json.loads(file.read_text())["points"]]
     for point in points:
-        assert abs(tiers.difference(point)) < TOLERANCE
+        assert tiers.data(point) == pytest.approx(tiers.formula_bytes(point), rel=TOLERANCE)
         name, *cells = tiers.row_of(point, points[0])
         assert f"| `{name}` | {' | '.join(cells)} |" in page
+
+
+@pytest.mark.parametrize("name", tiers.CONTESTANTS)
+@pytest.mark.parametrize(("nodes", "node_size", "dim"), [(2, 2, 10**7), (8, 8, 10**5), (32, 2, 10**5)])
+def test_only_what_is_known_beside_the_data_is_taken_off(name, nodes, node_size, dim):
+    """Where messages are small that is more than three hundredths, and with many workers far more."""
+    point = TierPoint(name, nodes, node_size, dim, 8, 1e8, 1, 1, 1, 1, 3, 0)
+    formula, known = tiers.formula_bytes(point), tiers.framing(point) + tiers.compared(point)
+    for bytes_of_data, is_right in (
+        (formula, True),
+        (formula + tiers.padding(point), True),
+        (0.969 * formula, False),
+        (1.031 * formula + tiers.padding(point), False),
+    ):
+        sent = replace(point, payload_bytes=known + bytes_of_data)
+        assert tiers.is_right(sent) == is_right
+    if dim == 10**5:
+        assert known > TOLERANCE * formula
 
 
 @pytest.mark.parametrize(("nodes", "node_size"), [(2, 2), (3, 2), (2, 4)])
