@@ -7,6 +7,10 @@ judge too. So what is found changed after a case is told, and put back.
 from __future__ import annotations
 
 import sys
+from builtins import all as every
+from builtins import map as each
+from dataclasses import dataclass
+from operator import attrgetter, is_
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -15,8 +19,27 @@ OURS = ("onebit_files", "theory", *(f"verification.{name}" for name in JUDGE))
 WATCHED = ("builtins", "math", "numpy", *OURS)
 """The modules and packages whose functions are watched. In this project's, methods are too."""
 
-_known: dict[str, tuple[Any, dict[str, tuple[Any, CodeType | None]]]] = {}
-"""Full name of a module or class -> itself; and of each function there what it was, and its code."""
+_code = attrgetter("__code__")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A module or class, and what could be called in it when it was noted: by name, and the code of functions."""
+
+    place: Any
+    values: dict[str, Any]
+    codes: dict[FunctionType, CodeType]
+
+    def is_same(self) -> bool:
+        """Whether nothing of it has changed: asked of thousands of names after every case."""
+        here = vars(self.place)
+        return every(each(is_, each(here.get, self.values), self.values.values())) and every(
+            each(is_, each(_code, self.codes), self.codes.values())
+        )
+
+
+_known: dict[str, _Known] = {}
+"""By the full name of the module or class."""
 
 _noted: set[str] = set()
 """The modules in which all functions are known."""
@@ -39,24 +62,23 @@ def _is_in(name: str, packages: tuple[str, ...]) -> bool:
 def _note(place: Any, name: str) -> list[Any]:
     """Note what can be called in a module or class, and its properties."""
     found = {key: value for key, value in vars(place).items() if callable(value) or isinstance(value, property)}
-    _known[name] = place, {key: (value, _code(value)) for key, value in found.items()}
+    functions = {value: value.__code__ for value in found.values() if isinstance(value, FunctionType)}
+    _known[name] = _Known(place, found, functions)
     return list(found.values())
-
-
-def _code(value: Any) -> CodeType | None:
-    return value.__code__ if isinstance(value, FunctionType) else None
 
 
 def put_back() -> list[str]:
     """The full names of what has changed since it was noted; it is as before when this returns."""
     changed = []
-    for name, (place, known) in _known.items():
-        here = vars(place)
-        for key, (value, code) in known.items():
+    for name, known in _known.items():
+        if known.is_same():
+            continue
+        here = vars(known.place)
+        for key, value in known.values.items():
             if here.get(key) is not value:
-                setattr(place, key, value)
+                setattr(known.place, key, value)
                 changed.append(f"{name}.{key}")
-            if code is not None and value.__code__ is not code:
-                value.__code__ = code
+            if isinstance(value, FunctionType) and value.__code__ is not known.codes[value]:
+                value.__code__ = known.codes[value]
                 changed.append(f"{name}.{key}")
     return changed

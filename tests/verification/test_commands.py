@@ -29,7 +29,7 @@ CODE = """
 import numpy as np
 
 class NoCompression:
-    scale = "l2"
+    scale, workers = "l2", (1, 2)
     def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
         u_ND = buffers_ND + worker_errors_ND
         return u_ND.mean(axis=0) + server_error_D, np.zeros_like(u_ND), np.zeros_like(server_error_D)
@@ -122,7 +122,7 @@ def test_an_expected_failure_that_was_not_run_is_told(file, tmp_path, capsys, mo
     ]
     file.write_text(
         "from verification.adapters.reference import ReferenceCollective\n"
-        "class Mine(ReferenceCollective):\n    bytes_per_worker = None\n"
+        "class Mine(ReferenceCollective):\n    bytes_per_worker, workers = None, (1, 2)\n"
     )
     expected.write_text("collective.wire_bytes  # later\n")
     assert call(verify, f"{file}:Mine") == 0
@@ -166,6 +166,7 @@ TWO_FAULTS = """
 import numpy as np
 from verification.mutants.base_collective import BaseCollective
 class Two(BaseCollective):
+    workers = 1, 2
     def allreduce(self, buffers_ND, *others):
         found = super().allreduce(buffers_ND, *others)
         buffers_ND[0, 0] = 0

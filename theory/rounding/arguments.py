@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 def number(name: str, value: Any) -> float:
     """One real number as a float64; a scalar of NumPy is one too."""
+    if type(value) is float and not math.isnan(value):  # nearly always
+        return value
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
         with suppress(OverflowError):
             if not math.isnan(found := float(value)):

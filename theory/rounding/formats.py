@@ -102,13 +102,18 @@ def nonzero(values: Floats) -> Floats:
     return (values > 0).astype(np.float64)
 
 
+def where_nonzero(values: Floats, amount: float) -> Floats:
+    """``amount`` where a magnitude is not 0, else 0: a product with a subnormal number takes many times as long."""
+    return np.where(values > 0, amount, 0.0)
+
+
 def outward(bound: ArrayLike) -> Floats:
     """Outward rounding: a bound is itself evaluated in float64, in fewer than OPERATIONS operations (T11a).
 
     Where float64 can't hold it, or what it is made of, it is infinite.
     """
     value = np.asarray(bound, dtype=np.float64)
-    outer = value * (1 + gamma(OPERATIONS, "float64")) + smallest_subnormal("float64") * (value > 0)
+    outer = value * (1 + gamma(OPERATIONS, "float64")) + where_nonzero(value, smallest_subnormal("float64"))
     return np.fmin(outer, np.inf)  # NaN becomes infinite
 
 

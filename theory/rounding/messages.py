@@ -20,6 +20,7 @@ from theory.rounding.formats import (
     outward,
     smallest_subnormal,
     unit_roundoff,
+    where_nonzero,
 )
 
 Form = Literal["product", "lerp", "any"]
@@ -55,7 +56,8 @@ def momentum_tolerance(
     if form in ("product", "any"):
         kept, added = compose(rho_beta, three), compose(rho_complement, three) * c
         # beta1 m first: a relative error times a tiny beta1 would underflow here
-        bounds.append(kept * (beta1 * m) + added * (g + wobble) + eta * nonzero(m) + eta * nonzero(g + wobble))
+        spilt = where_nonzero(m, eta), where_nonzero(g + wobble, eta)
+        bounds.append(kept * (beta1 * m) + added * (g + wobble) + spilt[0] + spilt[1])
     if form in ("lerp", "any"):
         gap = np.abs(np.asarray(grads, dtype=np.float64) - np.asarray(momentum, dtype=np.float64)) + wobble
         stored_beta = max(
@@ -63,7 +65,7 @@ def momentum_tolerance(
         )  # also 1 - fl(1-beta)
         for anchor, weight, stored in ((m, c, c * rho_complement), (g + wobble, beta1, stored_beta)):
             moved = four * (weight * gap) + (1 + four) * (stored * gap)
-            bounds.append(two * anchor + moved + eta * nonzero(gap))
+            bounds.append(two * anchor + moved + where_nonzero(gap, eta))
     return outward(np.maximum.reduce(np.broadcast_arrays(*bounds)) + two * delta + c * wobble)
 
 

@@ -17,11 +17,11 @@ from theory.rounding.formats import (
     gamma,
     infinite_where_beyond,
     magnitude,
-    nonzero,
     outward,
     scalar_error,
     smallest_subnormal,
     unit_roundoff,
+    where_nonzero,
 )
 from theory.rounding.messages import momentum_tolerance
 
@@ -93,7 +93,7 @@ def update_error(
     moved = (gamma(order.moment_steps, dtype) * (rate + rate_error) + rate_error) * reach + (
         rate * momentum_tolerance + smallest_subnormal(dtype) * moment_spill
     )
-    underflow = smallest_subnormal(dtype) * (order.point_spill + order.decay_spill) * nonzero(x)
+    underflow = where_nonzero(x, smallest_subnormal(dtype) * (order.point_spill + order.decay_spill))
     return (kept + order.decay_error) * x + np.where(reach > 0, moved, 0.0) + underflow
 
 
@@ -160,7 +160,7 @@ def apply_tolerance(
         second_error = compose(b2_error, gamma(1 + division_roundings, dtype))
         taking = gamma(sqrt_roundings + 1 + division_roundings, dtype)
         step_error = compose(lr_error, b1_error, gamma(1 + division_roundings, dtype))
-        slack = slack * (1 + second_error) + eta * nonzero(second + slack)
+        slack = slack * (1 + second_error) + where_nonzero(second + slack, eta)
     root, root_off = np.sqrt(second), root_error(second, second_error, slack, taking)
     step, total = lr / b1, compose(step_error, relative)
     with np.errstate(divide="ignore"):

@@ -189,17 +189,21 @@ class _Builder:
                         rest[order] = False
                     continue
                 complete = [row]
-            best = max(complete, key=lambda row: self.worth(rest, row))
+            best = self.best(rest, complete)
             self.cover(rest, best)
             if self.beside is not None:
                 self.beside.cover(self.named([best])[0])
             found.append(best)
         return found
 
-    def worth(self, rest: NDArray[np.bool_], row: Sequence[int]) -> tuple[int, int]:
-        """What a row covers of ``rest``, and of the triples beside."""
-        beside = self.beside.gain(self.named([row])[0]) if self.beside is not None else 0
-        return int(rest[_block(row, rest.ndim)].sum()), beside
+    def best(self, rest: NDArray[np.bool_], rows: Sequence[list[int]]) -> list[int]:
+        """The row that covers most of ``rest``; of several the one that holds most of the triples beside."""
+        new = [int(rest[_block(row, rest.ndim)].sum()) for row in rows]
+        tied = [row for row, count in zip(rows, new, strict=True) if count == max(new)]
+        if self.beside is None or len(tied) == 1:
+            return tied[0]
+        beside = self.beside
+        return max(tied, key=lambda row: beside.gain(self.named([row])[0]))
 
     def row(self, rest: NDArray[np.bool_], start: NDArray[np.intp]) -> list[int] | None:
         """One row that holds the combination ``start``; None if the exclusions leave no level somewhere."""
