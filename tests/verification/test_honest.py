@@ -246,6 +246,8 @@ def test_what_the_time_cut_off_does_not_hold(brief, monkeypatch):
     now = 0.0
 
     class Slow(Vectorised):
+        workers = 1, 2
+
         def allreduce(self, *arrays):
             nonlocal now
             now += 1.0
@@ -332,6 +334,7 @@ class Counts(Vectorised):
         output_D, errors_ND, error_D = super().allreduce(*arrays)
         return output_D, errors_ND, error_D + ({condition})
 class Interrupts(Vectorised):
+    workers = 1, 2
     def allreduce(self, *arrays):
         global CALLS
         CALLS += 1

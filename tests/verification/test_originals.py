@@ -22,6 +22,7 @@ from theory.rounding import formats
 from verification.independent.collectives import Vectorised
 from verification.relation.compression import CompressionRound
 class Wrong(Vectorised):
+    workers = 1, 2
     def allreduce(self, *arrays):
         output_D, errors_ND, error_D = super().allreduce(*arrays)
         {inside}

@@ -23,12 +23,14 @@ from verification.search.simplify import overflows, simplest
 class FarOut(Eager):
     """Correct, and with hyper-parameters with which x grows ninefold a step."""
 
+    workers = 1, 3
     takes: ClassVar[dict[str, Any]] = {"lr": 100.0, "weight_decay": 0.1}
 
 
 class Raised(Eager):
     """Correct, with a floor above every v."""
 
+    workers = 1, 3
     takes: ClassVar[dict[str, Any]] = {"variance_floor": 3.0}
 
 

@@ -13,6 +13,7 @@ WRONG = """
 import numpy as np
 
 class Mine:
+    workers = 1, 2
     scale, server_chunks = "l1", 1
 
     def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from search_support import BRIEF
+from search_support import BRIEF, few
 
 from reference.allreduce import chunk_slices
 from verification.adapters.reference import ReferenceCollective, ReferenceOptimizer
@@ -20,14 +18,14 @@ from verification.search.driver import Driver
 from verification.search.search import search
 
 
-@parametrize_with_properties(ReferenceCollective, profile=replace(BRIEF, arrays=3))
+@parametrize_with_properties(ReferenceCollective, profile=BRIEF)
 def test_reference_collective(check_property):
     check_property()
 
 
 def test_decorator_marks_expected_failures():
     why = {"collective.conservation": "no feedback on the server"}
-    decorator = parametrize_with_properties(NoServerFeedback, profile=BRIEF, expected_failures=why)
+    decorator = parametrize_with_properties(few(NoServerFeedback), profile=BRIEF, expected_failures=why)
     cases = {case.id: case for case in decorator.args[1]}
     assert [mark.name for mark in cases["collective.conservation"].marks] == ["xfail"]
     with pytest.raises(AssertionError, match=r"(?s)L1: Output and new errors.*mine\.allreduce"):

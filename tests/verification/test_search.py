@@ -31,6 +31,7 @@ class NothingAtAll(Eager):
 class CorrectsAndForgets(Eager):
     """Always corrects its bias, and drops every error."""
 
+    workers = 1, 3
     takes = {"bias_correction": True}  # noqa: RUF012
 
     def start(self, params_D, n_workers, hyper):
