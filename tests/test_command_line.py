@@ -173,7 +173,9 @@ def test_files_are_left_to_the_shell(words, completed):
 
 def test_one_claim_is_decided_alone(tmp_path):
     """From what it rests on: no other figure is drawn, nothing is proved or checked."""
-    listed = onebit("claims").stdout
+    listed = onebit("claims", "--json", "list.json", cwd=tmp_path).stdout
+    rows = json.loads((tmp_path / "list.json").read_text())
+    assert listed.splitlines() == ["{id:<4} {verdict:<26} {title}".format(**row) for row in rows]
     assert re.search(r"^P22  reproduced with conditions +Throughput$", listed, flags=re.MULTILINE)
     done = onebit("claims", "p22", "--json", "claims.json", cwd=tmp_path, ONEBIT_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 0, done.stderr

@@ -187,6 +187,8 @@ def prove(
         if settings and not assignments:
             raise ValueError(f"{settings[0]!r} is not a theorem id; to evaluate a bound write --set {settings[0]}")
         check_sample(share, seed, with_mutants=with_mutants)
+        if with_mutants and (settings or ask_coq or latex_path or docs_path):
+            raise ValueError("--mutants goes with --share, --seed and --json alone: give the rest in another call")
         theorems, lemmas = select(name for name in names if "=" not in name), by_id(select())
         values = evaluated(theorems, parse_assignments(settings, typed_names(theorems))) if settings else {}
         if with_mutants:

@@ -28,7 +28,8 @@ def claims(
     scale: Annotated[str, typer.Option(metavar="quick|full", help="Of the figures that they rest on.")] = "quick",
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", callback=writable_file, help="Write the verdicts and checks to this file.")
+        Path | None,
+        typer.Option("--json", callback=writable_file, help="Write verdicts and checks, or the list, to this file."),
     ] = None,
 ) -> None:
     """Decide claims: compute what they rest on, and print each check and the verdict that follows.
@@ -52,9 +53,14 @@ def claims(
             several = f"there are {', '.join(known)}"
             raise typer.BadParameter(f"there is no claim {one!r}; {alike(one.upper(), known) or several}")
     if not ids:
-        for claim in known.values():
-            verdict = recorded()["verdicts"].get(claim.id, "not decided yet")
-            console.print(f"{claim.id:<4} {verdict:<26} {claim.title}", highlight=False, soft_wrap=True)
+        listed = [
+            {"id": one.id, "verdict": recorded()["verdicts"].get(one.id, "not decided yet"), "title": one.title}
+            for one in known.values()
+        ]
+        for row in listed:
+            console.print("{id:<4} {verdict:<26} {title}".format(**row), highlight=False, soft_wrap=True)
+        if json_file:
+            write_atomically(json_file, json.dumps(listed, indent=1))
         return
     chosen = [known[one.upper()] for one in dict.fromkeys(ids)]
     console.print(rests_on(chosen), highlight=False, soft_wrap=True)

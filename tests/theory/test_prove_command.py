@@ -95,6 +95,8 @@ def test_a_letter_selects_one_and_order_is_by_number():
         (["6", "--set", "N=1_000"], "'1_000' is not a number"),
         (["6", "--set", "N=١٢"], "'١٢' is not a number"),
         (["6", "--set", "N=1e9999999999999999999999"], "is not a number"),
+        (["9b", "--mutants", "--kernel"], "--mutants goes with --share, --seed and --json alone"),
+        (["9b", "--mutants", "--set", "N=4"], "--mutants goes with --share, --seed and --json alone"),
         (["6", "--mutants", "--share", "0"], "--share is a number in (0, 1]"),
         (["9b", "--share", "0.5"], "--share and --seed choose mutants"),
         (["9b", "--seed", "0"], "--share and --seed choose mutants"),

@@ -199,9 +199,9 @@ def _found(case: Case, class_name: str) -> list[str]:
     """The case as an object, on which nothing may be found."""
     lines = []
     if isinstance(case, CollectiveCase):
-        for at, inputs in enumerate(case.calls):
+        for at, inputs in enumerate(case.calls, start=1):
             lines.append(f"call_{at} = (\n" + "".join(f"    {literal(array)},\n" for array in inputs) + ")")
-        calls = "".join(f"call_{at}, " for at in range(len(case.calls))).rstrip()
+        calls = "".join(f"call_{at}, " for at in range(1, len(case.calls) + 1)).rstrip()
         settings = {"layout": "contiguous", "factor": 1.0, "exact": False}
         about = [f"({calls})"]
     else:
