@@ -90,12 +90,11 @@ def main() -> None:
     if reason := shadowed():
         print(f"onebit: {reason}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    try:
+    from onebit_signals import leave, loading
+
+    with loading():
         from onebit_command import run
-    except KeyboardInterrupt:  # in the second that it takes
-        print("onebit: interrupted", file=sys.stderr)  # noqa: T201
-        sys.exit(130)
-    sys.exit(run(sys.argv[1:]))
+    leave(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

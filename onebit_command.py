@@ -17,6 +17,7 @@ import reference.bench
 import reference.listing
 from onebit_doctor import doctor
 from onebit_files import counted, writable_file, write_atomically
+from onebit_signals import INTERRUPTED, loading, stoppable
 from paper_figures.claims.cli import claims
 from paper_figures.cli import figures
 from paper_figures.report.cli import report
@@ -88,7 +89,8 @@ def run_app(context: typer.Context, inner: typer.Typer) -> None:
 @bench.command("kernels", **LATE)
 def kernels(context: typer.Context) -> None:
     """Time every kernel and its peers, beside the bytes that must move and the bandwidth of the same run."""
-    import gpu_impl.benchmarks.command
+    with loading():
+        import gpu_impl.benchmarks.command
 
     hand_on(context, gpu_impl.benchmarks.command.kernels)
 
@@ -96,7 +98,8 @@ def kernels(context: typer.Context) -> None:
 @bench.command("training", **LATE)
 def training(context: typer.Context) -> None:
     """Time whole iterations of training beside DDP with fused AdamW, on several processes."""
-    import gpu_impl.benchmarks.training
+    with loading():
+        import gpu_impl.benchmarks.training
 
     hand_on(context, gpu_impl.benchmarks.training.training)
 
@@ -104,9 +107,11 @@ def training(context: typer.Context) -> None:
 @app.command(**LATE)
 def netlab(context: typer.Context) -> None:
     """Train over slow links between network namespaces, and time every contestant beside the formulas; race, soak."""
-    import paper_figures.netlab.cli
+    with loading():
+        import paper_figures.netlab.cli
 
-    run_app(context, paper_figures.netlab.cli.app)
+    with stoppable():
+        run_app(context, paper_figures.netlab.cli.app)
 
 
 @app.command()
@@ -128,7 +133,8 @@ def convert(
     ] = None,
 ) -> None:
     """Turn a checkpoint of DeepSpeed's OneBitAdam into one of ours, and say what is lost."""
-    from gpu_impl.checkpoints import deepspeed  # imports torch, which takes seconds and is an extra
+    with loading():
+        from gpu_impl.checkpoints import deepspeed  # imports torch, which takes seconds and is an extra
 
     if json_file and json_file.resolve() in (source.resolve(), out.resolve()):
         raise typer.BadParameter(f"--json would replace {json_file}")
@@ -170,7 +176,7 @@ def run(arguments: list[str]) -> int:
         return complain(str(error))
     except (typer.Abort, KeyboardInterrupt):
         complain("interrupted; finished runs are kept, the same call goes on from there")
-        return 130
+        return INTERRUPTED
 
 
 def complain(reason: str) -> int:

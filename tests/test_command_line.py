@@ -185,24 +185,6 @@ def test_one_claim_is_decided_alone(tmp_path):
     assert [check["outcome"] for check in record["checks"]] == ["holds", "fails"]
 
 
-INTERRUPTED = """
-import sys
-import onebit
-class Interrupted:
-    @staticmethod
-    def find_spec(name, *_):
-        if name == "onebit_command":
-            raise KeyboardInterrupt
-sys.meta_path.insert(0, Interrupted)
-onebit.main()
-"""
-
-
-def test_ctrl_c_while_python_looks_for_modules_is_one_line():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert (done.returncode, done.stderr) == (130, "onebit: interrupted\n")
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["list", "--steps", "2", "--dim", "64"]])
 def test_a_reader_that_goes_away_is_no_finding(arguments):
     """Not 1, which is "found false"; nothing is printed about it."""

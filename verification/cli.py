@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from onebit_files import counted, writable_file, write_atomically
+from onebit_signals import INTERRUPTED, stoppable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from verification.isolated import Outcome
     from verification.search.causes import Cause
@@ -22,37 +20,6 @@ if TYPE_CHECKING:
 
 NOT_CHECKED = 3
 """Exit status: nothing was found false, but something that is needed was not checked."""
-
-STOPPED = 130
-"""Exit status: the user stopped the search; what was found until then is printed and written."""
-
-
-@contextmanager
-def _stoppable() -> Iterator[Callable[[], None]]:
-    """The first SIGINT or SIGTERM stops the search; those after it do nothing, so that the report is whole.
-
-    SIGTERM stops it as Ctrl-C does, and so does SIGINT where the shell has it ignored (background jobs). What is
-    yielded makes the first one do nothing either: for the report of a search that came to its end.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: None
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-
-    def ignore() -> None:  # not SIG_IGN, where an interrupt inside a call of the class would count as the class's own
-        for number in numbers:
-            signal.signal(number, lambda number, frame: None)
-
-    def stop(number: int, frame: Any) -> None:
-        ignore()
-        raise KeyboardInterrupt
-
-    before = [signal.signal(number, stop) for number in numbers]
-    try:
-        yield ignore
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 def complete_clause(incomplete: str) -> list[str]:
@@ -107,8 +74,8 @@ def verify(
     Exit status 0: it holds. 1: something was found, or an expected failure holds. 2: the class can't be driven, or
     its process ended before the first case.
     3: nothing was found, but something was not checked: refused, cut by the time, or never judged, or the class ended
-    its own process, or it has no such clause as was expected to fail. 130: stopped by Ctrl-C, SIGINT or SIGTERM; what
-    was found until then is printed and written.
+    its own process, or it has no such clause as was expected to fail. 130: stopped by Ctrl-C, SIGTERM or a closed
+    terminal; what was found until then is printed and written.
     """
     from rich.console import Console  # noqa: PLC0415 - light --help
     from rich.progress import Progress  # noqa: PLC0415
@@ -122,7 +89,7 @@ def verify(
     if json_file and junit_file and json_file.resolve() == junit_file.resolve():
         raise typer.BadParameter("--json and --junit name the same file")
     console = Console(emoji=False)
-    with _stoppable() as finish:
+    with stoppable() as finish:
         try:
             expected = load_expected_failures(expected_failures) if expected_failures else {}
             expected = {name: reason for name, reason in expected.items() if not only or name in only}
@@ -176,7 +143,7 @@ def _report(
         console.print(f"{name} was expected to fail and was not checked", highlight=False, soft_wrap=True)
     _print_coverage(console, outcome.name, result, len(failed))
     if outcome.stopped:
-        raise typer.Exit(STOPPED)
+        raise typer.Exit(INTERRUPTED)
     if failed or mended:
         raise typer.Exit(1)
     if unchecked or result.of("not checked") or not outcome.whole:
@@ -279,7 +246,7 @@ def mutants(
     A new fault is tried by its class: onebit mutants --only ErrorWithoutItsScale. All of a file: --only signs --full.
 
     Exit status 0: all were found. 1: one lives, or a correct class was accused. 3: a file of mutants can't be used.
-    130: stopped by Ctrl-C, SIGINT or SIGTERM; the score of those that were done is printed and written.
+    130: stopped by Ctrl-C, SIGTERM or a closed terminal; the score of those that were done is printed and written.
     """
     _check_options(split, profile, algorithm, jobs, faults=bool(only), correct=false_alarms is not None)
     from rich.console import Console  # noqa: PLC0415 - light --help
@@ -298,7 +265,7 @@ def mutants(
         raise typer.BadParameter(str(error)) from None
     found = campaign(split, count, seed, names, algorithm, profile=profile, jobs=jobs)
     try:
-        with _stoppable():
+        with stoppable():
             for row in track(found, "mutants", count, console=console, transient=True):
                 rows.append(row)
                 if full or names or row.lives:
@@ -321,7 +288,7 @@ def mutants(
         }
         write_atomically(json_file, json.dumps({**about, **score.as_dict()}, indent=1))
     if stopped or score.alive:
-        raise typer.Exit(STOPPED if stopped else 1)
+        raise typer.Exit(INTERRUPTED if stopped else 1)
     if broken := collected()[1]:
         for sentence in broken:
             typer.echo(f"onebit mutants: {sentence}", err=True)
@@ -355,7 +322,7 @@ def _correct_classes(seeds: int, start: int, jobs: int, json_file: Path | None) 
     console, alarms, cases, parts, stopped = Console(emoji=False), [], 0, 0, False
     results = campaign(seeds, jobs=jobs, start=start)
     try:
-        with _stoppable():
+        with stoppable():
             bar = track(results, "correct classes", number_of_parts(seeds), console=console, transient=True)
             for found, tried in bar:
                 alarms += found
@@ -377,6 +344,6 @@ def _correct_classes(seeds: int, start: int, jobs: int, json_file: Path | None) 
         about = {"command": command, "seeds": seeds, "correct_classes": classes, "cases": cases, "whole": not stopped}
         write_atomically(json_file, json.dumps({**about, "alarms": [asdict(alarm) for alarm in alarms]}, indent=1))
     if stopped:
-        raise typer.Exit(STOPPED)
+        raise typer.Exit(INTERRUPTED)
     if alarms:
         raise typer.Exit(1)

@@ -11,10 +11,11 @@ from typing import Any
 
 from gpu_impl.harness.worker_pool import WorkerDiedError, WorkerPool
 from gpu_impl.netlab.entering import enter
-from gpu_impl.netlab.namespaces import ENDING, handled_by
+from gpu_impl.netlab.namespaces import handled_by
 from gpu_impl.netlab.network import CONGESTION, Network
 from gpu_impl.netlab.tools import LabError
 from gpu_impl.optimizer.collectives import CollectiveFailedError
+from onebit_signals import ENDING
 
 GAVE_UP = (LabError, WorkerDiedError, CollectiveFailedError)
 """What is raised where there is no lab, or a worker gives up; the first line is one sentence."""
@@ -39,7 +40,8 @@ def lab(
         LabError: it can't be built here.
     """
     with ExitStack() as stack:
-        stack.enter_context(handled_by(_as_interrupt, ENDING - {signal.SIGINT}))
+        unheard = {number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL}  # that would end us here
+        stack.enter_context(handled_by(_as_interrupt, unheard))
         network = stack.enter_context(Network(n_workers, congestion, node_size, delayed=delayed))
         with _undisturbed_start():
             pool = stack.enter_context(WorkerPool(n_workers, timeout=timeout, entering=partial(enter, network.hosts)))

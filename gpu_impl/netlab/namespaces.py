@@ -19,6 +19,7 @@ from typing import Any
 
 from gpu_impl.netlab.tools import LabError, call, ip
 from onebit_files import write_atomically
+from onebit_signals import ENDING
 
 PREFIX = "onebit-lab-"
 RECORDS = Path("/run/onebit-netlab")
@@ -27,9 +28,6 @@ MADE = Path("/run/netns")
 """Where ``ip`` keeps the namespaces that have a name."""
 PATIENCE = 5.0
 """Seconds that processes get to end once they have been killed."""
-
-ENDING = frozenset(one for one in signal.Signals if one.name in ("SIGINT", "SIGTERM", "SIGHUP"))
-"""The signals that ask a program to end."""
 
 
 class Namespaces:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpu_impl.optimizer.collectives import Collectives
+from gpu_impl.optimizer.collectives import ASKS, Collectives
 from gpu_impl.optimizer.flat_params import local, slowest_first
 from gpu_impl.optimizer.run import Run
 
@@ -81,9 +81,6 @@ def same_occasion(collectives: Collectives, occasion: str) -> None:
             "same order"
         )
 
-
-ASKS = -1.0
-"""In place of a checksum: this worker wants to compare more than that."""
 
 STEP, FAILED = "step()", "a step that failed: "
 

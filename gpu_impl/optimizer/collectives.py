@@ -20,6 +20,9 @@ from gpu_impl.optimizer import rounds
 ALL_REDUCE_PASSES = 2
 """A bandwidth-optimal all-reduce sends every byte twice, but for the N-th part that stays at home."""
 
+ASKS = -1.0
+"""In a table, in place of a checksum: this worker wants to compare more than that."""
+
 
 class CollectiveFailedError(RuntimeError):
     """A collective failed: another worker died or stopped, or the network did. All workers must be restarted."""

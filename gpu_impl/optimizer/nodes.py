@@ -17,7 +17,9 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from gpu_impl.optimizer.collectives import Collectives, Pending, told
+from gpu_impl.optimizer.collectives import ASKS, Collectives, Pending, told
+
+OCCASION = "an optimizer with node_group for the first time"
 
 
 class Nodes(Collectives):
@@ -83,6 +85,8 @@ class Nodes(Collectives):
 
     def table(self, values: Tensor) -> Tensor:
         """Every worker's ``values`` (k,), as (N, k), node by node; errors as in :meth:`objects`."""
+        if not self._is_checked:
+            self._find_workers_without_nodes(values)
         self._check()
         of_node = self.inside.table(values).view(-1)
         gathered = of_node.new_empty(self.size, of_node.shape[0])
@@ -97,6 +101,15 @@ class Nodes(Collectives):
         """
         self._check()
         return [one for node in super().objects(self.inside.objects(value)) for one in node]
+
+    def _find_workers_without_nodes(self, values: Tensor) -> None:
+        """Begin as a worker without ``node_group`` does, so that both are told, and neither waits for the other."""
+        counted, own = self.bytes_sent, values.new_tensor([0.0, ASKS, 0.0])
+        super().all_gather(own.new_empty(self.size, own.shape[0]), own).wait()
+        self.bytes_sent = counted
+        occasions = super().objects(OCCASION)
+        if any(self.inside.objects(len(set(occasions)) > 1)):
+            raise ValueError("node_group is given on some workers only: give it on all, or on none")
 
     def _check(self) -> None:
         """Before anything else is sent, once: a worker is wherever it is said to be, on all workers or none."""

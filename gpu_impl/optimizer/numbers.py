@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpu_impl.optimizer.agreement import ASKS, STEP, agree, facts_of, same_occasion
+from gpu_impl.optimizer.agreement import STEP, agree, facts_of, same_occasion
+from gpu_impl.optimizer.collectives import ASKS
 from gpu_impl.optimizer.run import PARAMS, Run
 from gpu_impl.optimizer.settings import check_values
 

@@ -9,8 +9,9 @@ from typing import ParamSpec
 import typer
 
 from gpu_impl.netlab.lab import GAVE_UP
+from onebit_signals import INTERRUPTED
 from paper_figures.netlab import soak, tiers, time_to_loss
-from paper_figures.netlab.command import INTERRUPTED, netlab, stop
+from paper_figures.netlab.command import netlab, stop
 
 P = ParamSpec("P")
 

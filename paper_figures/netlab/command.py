@@ -22,11 +22,13 @@ from gpu_impl.benchmarks.timing import environment
 from gpu_impl.netlab.bandwidth import bits_per_second
 from gpu_impl.netlab.contestants import CONTESTANTS
 from gpu_impl.netlab.lab import GAVE_UP
+from gpu_impl.netlab.layers import LAYERS, width_for
 from gpu_impl.netlab.network import CONGESTION
 from gpu_impl.netlab.plan import Plan
 from gpu_impl.netlab.point import Point
 from gpu_impl.netlab.sweep import sweep
 from onebit_files import writable_file, write_atomically
+from onebit_signals import INTERRUPTED
 from paper_figures.netlab.tables import as_row, crossover_in_words, crossovers, model_in_words, models, tables
 from paper_figures.netlab.volumes import TOLERANCE, agrees, formula_bytes
 
@@ -36,10 +38,11 @@ PARAMETERS, QUICK_PARAMETERS = 10_000_000, 1_000_000
 FEWEST_PARAMETERS = 100_000
 """Below, what is padded and compared in every step is more than the formula's tolerance."""
 MOST_WORKERS = 64
-INTERRUPTED = 130
-"""Exit status after Ctrl-C."""
-WORKER_BYTES, PARAMETER_BYTES = 4e8, 100
-"""Memory of a worker at its start, and for each parameter; at ten million parameters it had 1.25 GB."""
+WORKER_BYTES, NUMBER_BYTES = 4e8, 100
+"""Memory of a worker at its start, and for each parameter; at ten million parameters it had 1.25 GB.
+
+And at most that for each number that a sample has in a layer.
+"""
 FILE_WIDTH = 160
 
 
@@ -94,7 +97,17 @@ def netlab(
     points, console = list[Point](), Console()
     if not console.is_terminal:
         console = Console(width=FILE_WIDTH)
-    facts = machine() | {"congestion_control": congestion}
+    facts, unwritten = machine() | {"congestion_control": congestion}, list[OSError]()
+
+    def keep(findings: dict[str, object]) -> None:
+        """What there is so far, in the files; a file that can't be written does not cost the rest."""
+        try:
+            _write(points, facts, findings, json_file, csv_file)
+        except OSError as error:
+            if not unwritten:
+                typer.echo(f"onebit netlab: {error}; what is measured is printed at the end", err=True)
+            unwritten.append(error)
+
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=plan.total())
@@ -106,7 +119,7 @@ def netlab(
             with closing(sweep(plan, report)) as found:  # so that the lab is removed now, whatever ends this
                 for point in found:
                     points.append(point)
-                    _write(points, facts, {}, json_file, csv_file)  # so that an interrupted run keeps what it has
+                    keep({})  # so that an interrupted run has it
         except GAVE_UP as error:
             progress.stop()
             stop(str(error), 3)
@@ -114,9 +127,7 @@ def netlab(
             progress.stop()
             stop(f"interrupted after {len(points)} points; the lab is removed", INTERRUPTED)
     fitted, crossed = models(points), crossovers(points)
-    _write(
-        points, facts, {"models": [as_row(one, points) for one in fitted], "crossovers": crossed}, json_file, csv_file
-    )
+    keep({"models": [as_row(one, points) for one in fitted], "crossovers": crossed})
     for table in tables(points):
         console.print(table)
     for line in [*(model_in_words(one, points) for one in fitted), *map(crossover_in_words, crossed)]:
@@ -129,6 +140,8 @@ def netlab(
     )
     if wrong:
         raise typer.Exit(1)
+    if unwritten:
+        raise unwritten[-1]
 
 
 def stop(reason: str, status: int) -> None:
@@ -156,7 +169,8 @@ def _check(plan: Plan) -> None:
     for n_parameters in plan.parameters:
         if n_parameters < FEWEST_PARAMETERS:
             raise typer.BadParameter(f"--parameters must be at least {FEWEST_PARAMETERS}, got {n_parameters}")
-    needed = max(plan.workers) * (WORKER_BYTES + PARAMETER_BYTES * max(plan.parameters))
+    numbers = max(plan.parameters) + plan.batch * LAYERS * width_for(max(plan.parameters))
+    needed = max(plan.workers) * (WORKER_BYTES + NUMBER_BYTES * numbers)
     free = free_memory(torch.device("cpu"))
     if needed > free:
         raise typer.BadParameter(f"this needs {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free")

@@ -60,8 +60,16 @@ def main(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Of gpu_impl/netlab/results, or your own.")],
 ) -> None:
     """Print the tables of docs/netlab.md from a file that onebit netlab or the race has written with --json."""
-    runs = json.loads(file.read_text(encoding="utf-8")).get("runs")
-    sys.stdout.write(tables(points_of(file)) if runs is None else race_tables([Run(**run) for run in runs]))
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if "runs" in found:
+        sys.stdout.write(race_tables([Run(**run) for run in found["runs"]]))
+        return
+    if any("latency" not in row for row in found.get("points", [{}])):
+        raise typer.BadParameter(f"{file} is of another command than onebit netlab and its race")
+    points = points_of(file)
+    for latency in (latencies := sorted({point.latency for point in points})):
+        title = f"{1e3 * latency:g} ms added\n\n" if len(latencies) > 1 else ""
+        sys.stdout.write(title + tables([point for point in points if point.latency == latency]))
 
 
 if __name__ == "__main__":

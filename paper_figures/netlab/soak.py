@@ -126,7 +126,7 @@ def train(pool: WorkerPool, more: Callable[[int], bool]) -> Course:
 
 
 def main(
-    minutes: Annotated[float, typer.Option(min=0.05, help="Of bad weather.")] = 30.0,
+    minutes: Annotated[float, typer.Option(min=0.05, max=10_080, help="Of bad weather.")] = 30.0,
     workers: Annotated[int, typer.Option(min=2, max=64, help="N.")] = 4,
     bandwidth: Annotated[str, typer.Option(help="Of each link, each way, in clear weather.")] = "50Mbit",
     seed: Annotated[int, typer.Option(help="Of the weather.")] = 0,

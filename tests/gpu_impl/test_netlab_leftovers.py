@@ -121,6 +121,34 @@ def test_a_signal_to_all_of_it_while_workers_start_prints_no_traceback(tmp_path,
 
 
 @needs_lab
+def test_a_second_signal_changes_neither_status_nor_line():
+    """At the first namespace, and again when the command is about to end."""
+    words = ["netlab", "--contestants", "ddp", "--workers", "2", "--parameters", "100000", "--bandwidth", "100Mbit"]
+    process = subprocess.Popen([sys.executable, "-m", "onebit", *words], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert wait_until(lambda: own_records(process.pid))
+    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGHUP):
+        process.send_signal(number)
+        time.sleep(0.05)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.split()) == (
+        130,
+        ["onebit", "netlab:", "interrupted", "after", "0", "points;", "the", "lab", "is", "removed"],
+    )
+    assert own_records(process.pid) == []
+
+
+@needs_lab
+def test_a_file_that_can_not_be_written_costs_no_result():
+    words = "netlab --contestants ddp --workers 2 --parameters 100000 --seconds 0.1 --bandwidth 1Gbit --json /dev/full"
+    done = subprocess.run(
+        [sys.executable, "-m", "onebit", *words.split()], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 2
+    assert "1 of 1 points within 3 %" in done.stdout
+    assert "/dev/full can't be written: No space left on device; what is measured is printed" in done.stderr
+
+
+@needs_lab
 def test_processes_in_a_namespace_are_ended_with_it():
     made = Namespaces(["a"])
     sleeper = subprocess.Popen(["ip", "netns", "exec", made.names[0], "sleep", "60"])

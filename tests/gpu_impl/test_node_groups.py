@@ -15,6 +15,7 @@ from torch.distributed.fsdp import fully_shard
 
 import reference
 from gpu_impl import HookedOneBitAdam, OneBitAdam, load_checkpoint, save_checkpoint
+from gpu_impl.harness.worker_pool import NoAnswerError, WorkerPool
 from gpu_impl.netlab.collective import Collective
 
 STEPS = 40
@@ -342,6 +343,10 @@ def refused(what):
             train(
                 params, OneBitAdam(params, lr=0.1 + 0.1 * (dist.get_rank() == 1), freeze_step=5, **between_inside), [1]
             )
+        elif what == "not everywhere":
+            if dist.get_rank() == 3:
+                del between_inside["node_group"]
+            train(params, OneBitAdam(params, freeze_step=5, **between_inside), [1])
         elif what in NO_NODES:
             node, between = map(group_among, NO_NODES[what])
             train(params, OneBitAdam(params, freeze_step=5, process_group=between, node_group=node), [1])
@@ -368,3 +373,15 @@ def test_refusals(what, message):
     """On all workers alike, in one sentence; also two workers of one node that differ."""
     for told in pool(4).call(refused, what):
         assert message in told
+
+
+def test_a_worker_without_node_group_is_told_and_so_are_the_others():
+    """All but the one that shares a node with it: it waits for the group's timeout, or for that worker's end."""
+    workers = WorkerPool(4, timeout=20)
+    try:
+        outcomes = workers.outcomes(refused, [("not everywhere",)] * 4)
+    finally:
+        workers.close()
+    assert all(one == "node_group is given on some workers only: give it on all, or on none" for one in outcomes[:2])
+    assert "called an optimizer with node_group for the first time and rank 1 called step()" in outcomes[3]
+    assert isinstance(outcomes[2], NoAnswerError) or "another worker" in outcomes[2]

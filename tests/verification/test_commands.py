@@ -15,7 +15,8 @@ import typer
 from rich.console import Console
 from search_support import BRIEF
 
-from verification.cli import _print_causes, _stoppable, mutants, verify
+from onebit_signals import stoppable
+from verification.cli import _print_causes, mutants, verify
 from verification.independent.optimizers import Eager
 from verification.mutants import score as scoring
 from verification.raised import of_the_user
@@ -344,13 +345,13 @@ def test_a_stopped_search_says_and_writes_what_it_found(tmp_path, quick):
 
 def test_a_second_signal_changes_nothing():
     before = signal.getsignal(signal.SIGTERM)
-    with _stoppable():
+    with stoppable():
         with pytest.raises(KeyboardInterrupt) as stopped:
             signal.raise_signal(signal.SIGTERM)
         assert of_the_user(stopped.value)
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
-    with _stoppable() as finish:
+    with stoppable() as finish:
         finish()
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
@@ -391,7 +392,7 @@ def test_a_signal_inside_a_call_of_the_class_stops_the_search():
                 signal.raise_signal(signal.SIGTERM)
             super().step(grads_ND)
 
-    with _stoppable(), pytest.raises(KeyboardInterrupt):
+    with stoppable(), pytest.raises(KeyboardInterrupt):
         search(Driver(Interrupted), profile=BRIEF)
 
 
