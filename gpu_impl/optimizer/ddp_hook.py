@@ -314,8 +314,8 @@ class HookedOneBitAdam(OneBitAdamArguments):
         self.run.check_whole()
         if self._is_applicable is not None:
             raise RuntimeError(
-                "backward() has exchanged what step() must apply before anything else; of several backward passes in a "
-                "step, put all but the last into no_sync()"
+                "backward() has exchanged what step() must apply before anything else: of several backward passes in a "
+                "step, put all but the last into no_sync(); a step() that was refused can be called again"
             )
 
     def check_readable(self) -> None:
