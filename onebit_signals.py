@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -21,6 +21,17 @@ ENDING = frozenset(one for one in signal.Signals if one.name in ("SIGINT", "SIGT
 
 def _is_main() -> bool:
     return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def handled_by(handler: Any, numbers: Iterable[int] = ENDING) -> Iterator[None]:
+    """Signals go to ``handler`` within."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, one in before.items():
+            signal.signal(number, one)
 
 
 def leave(status: int) -> NoReturn:
@@ -44,12 +55,8 @@ def loading() -> Iterator[None]:
         os._exit(INTERRUPTED)
 
     numbers = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN] if _is_main() else []
-    before = {number: signal.signal(number, end) for number in numbers}
-    try:
+    with handled_by(end, numbers):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -72,9 +79,5 @@ def stoppable() -> Iterator[Callable[[], None]]:
         ignore()
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, stop) for number in numbers}
-    try:
+    with handled_by(stop, numbers):
         yield ignore
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,11 +11,10 @@ from typing import Any
 
 from gpu_impl.harness.worker_pool import WorkerDiedError, WorkerPool
 from gpu_impl.netlab.entering import enter
-from gpu_impl.netlab.namespaces import handled_by
 from gpu_impl.netlab.network import CONGESTION, Network
 from gpu_impl.netlab.tools import LabError
 from gpu_impl.optimizer.collectives import CollectiveFailedError
-from onebit_signals import ENDING
+from onebit_signals import ENDING, handled_by
 
 GAVE_UP = (LabError, WorkerDiedError, CollectiveFailedError)
 """What is raised where there is no lab, or a worker gives up; the first line is one sentence."""

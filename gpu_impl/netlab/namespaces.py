@@ -12,14 +12,13 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Iterator, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any
 
 from gpu_impl.netlab.tools import LabError, call, ip
 from onebit_files import write_atomically
-from onebit_signals import ENDING
+from onebit_signals import handled_by
 
 PREFIX = "onebit-lab-"
 RECORDS = Path("/run/onebit-netlab")
@@ -118,14 +117,3 @@ def started_at(pid: int) -> int | None:
 def undisturbed() -> AbstractContextManager[None]:
     """Ctrl-C, SIGTERM and SIGHUP are ignored within, by this process and the commands that it calls."""
     return handled_by(signal.SIG_IGN)
-
-
-@contextmanager
-def handled_by(handler: Any, numbers: Set[int] = ENDING) -> Iterator[None]:
-    """Signals go to ``handler`` within."""
-    kept = {number: signal.signal(number, handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, before in kept.items():
-            signal.signal(number, before)
