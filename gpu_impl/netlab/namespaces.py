@@ -65,6 +65,8 @@ def remove_leftovers() -> list[str]:
     """Remove what killed labs have left; the names of the namespaces that were still there."""
     removed: list[str] = []
     for record in sorted(RECORDS.glob(f"{PREFIX}*.json")):
+        if record.is_symlink() or not record.is_file():  # to open a pipe would wait for who writes into it
+            continue
         try:
             owner = json.loads(record.read_text(encoding="utf-8"))
             pid, started, names = owner["pid"], owner["started"], list(owner["namespaces"])

@@ -92,7 +92,8 @@ FIGURE = PaperFigure(
         "5 % of Adam's last loss {1-bit-short, 100Mbit, sooner} times sooner than Adam under DDP (in {1-bit-short, "
         "100Mbit} s against {ddp, 100Mbit} s), with the usual warm-up {1-bit, 100Mbit, sooner} times, fp16 {ddp-fp16, "
         "100Mbit, sooner} times. At 1 Gbit/s computation weighs more, and it is {1-bit-short, 1Gbit, sooner} times. "
-        "PowerSGD of rank 1 and DiLoCo do not come there in 400 steps."
+        "PowerSGD of rank 1 and DiLoCo do not come there in 400 steps. Seconds are means over the seeds, times are "
+        "geometric means of the ratios of each seed; docs/netlab.md has the medians of both."
     ),
     draw=draw,
     numbers=numbers,

@@ -27,7 +27,7 @@ from gpu_impl.netlab.network import CONGESTION
 from gpu_impl.netlab.plan import Plan
 from gpu_impl.netlab.point import Point
 from gpu_impl.netlab.sweep import sweep
-from onebit_files import writable_file, write_atomically
+from onebit_files import counted, writable_file, write_atomically
 from onebit_signals import INTERRUPTED
 from paper_figures.netlab.tables import as_row, crossover_in_words, crossovers, model_in_words, models, tables
 from paper_figures.netlab.volumes import TOLERANCE, agrees, formula_bytes
@@ -125,7 +125,7 @@ def netlab(
             stop(str(error), 3)
         except KeyboardInterrupt:
             progress.stop()
-            stop(f"interrupted after {len(points)} points; the lab is removed", INTERRUPTED)
+            stop(f"interrupted after {counted(len(points), 'point')}; the lab is removed", INTERRUPTED)
     fitted, crossed = models(points), crossovers(points)
     keep({"models": [as_row(one, points) for one in fitted], "crossovers": crossed})
     for table in tables(points):

@@ -120,6 +120,15 @@ def test_a_signal_to_all_of_it_while_workers_start_prints_no_traceback(tmp_path,
     assert own_records(process.pid) == []
 
 
+def test_what_is_no_file_is_no_record(tmp_path, monkeypatch):
+    """To open a pipe would wait for somebody who writes into it."""
+    monkeypatch.setattr(namespaces, "RECORDS", tmp_path)
+    os.mkfifo(tmp_path / f"{PREFIX}pipe.json")
+    (tmp_path / f"{PREFIX}folder.json").mkdir()
+    (tmp_path / f"{PREFIX}link.json").symlink_to("/etc/passwd")
+    assert remove_leftovers() == []
+
+
 @needs_lab
 def test_a_second_signal_changes_neither_status_nor_line():
     """At the first namespace, and again when the command is about to end."""
