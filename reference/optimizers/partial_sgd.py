@@ -5,7 +5,8 @@
 
 Every layer meets every H steps, as in local SGD, but not all of them in the same step: a little is sent in every step,
 while the other layers are computed. The law is that of local SGD: x - Delta, the mean of the workers, obeys SGD on the
-mean gradient. With one layer, or with phases that are all 0, it is local SGD; with H = 1 it is SGD.
+mean gradient. With phases that are all 0 it is local SGD, and so with one layer and no phases given; with H = 1 it is
+SGD.
 
 Where this departs from the paper: DreamDDP finds the phases from the measured times of a network and its layers, and
 fills what bandwidth is left with further averages. Here the phases cut the parameters into H parts of about one size,
@@ -62,7 +63,7 @@ class PartialSGD(LocalSGD):
         return dense_round(replace(state, params=met_D, worker_errors=moved_ND * ~due_D), int(due_D.sum()))
 
     def phases_of(self, layers: list[slice]) -> Sequence[int]:
-        """The phase of each layer: by the middle of the layer, in H equal parts of the parameters."""
+        """The phase of each layer: by the middle of the layer, in H equal parts of the parameters; of one layer 0."""
         if self.phases is not None:
             return self.phases
         if len(layers) == 1:
