@@ -30,7 +30,7 @@ LOOKS = {
 def tabulate(scale: Scale) -> pd.DataFrame:
     """Columns kind ("lab", "table 1" or "published"), label, share, speedup, bits; share: exchange over the rest.
 
-    The lab: the newest committed sweep at N = 4, all its bandwidths; ``bits`` is what a step without compression sends
+    The lab: the newest committed sweep of bandwidths alone, at N = 4; ``bits`` is what a step without compression sends
     for a number. Table 1's rows are what T10b says of one bit in place of fp16, with everything else as published; the
     two published numbers are the largest of the compression stage, at the share of Table 1's slowest row.
     """
@@ -84,7 +84,8 @@ FIGURE = PaperFigure(
     beside="Tang et al. 2021, table 1 and the speed-up of the compression stage",
     caption=(
         "Times faster than without compression, against how long the exchange without compression takes beside the "
-        "rest of a step. Colours: the network lab, the newest committed sweep, from 10 Gbit/s (left) to 100 Mbit/s. "
+        "rest of a step. Colours: the network lab, the newest committed sweep of bandwidths alone, from "
+        "10 Gbit/s (left) to 100 Mbit/s. "
         "Crosses: Table 1's rows with one bit in place of 16, as T10b predicts; below them the two "
         "largest published speed-ups of the compression stage, at its slowest row. Lines: "
         "what one bit gains at most. On slow links 1-bit Adam comes near the line."
