@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 LOADS = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup the tests themselves inherit that it is ignored
 import onebit
 class Signalled:
     @staticmethod
@@ -40,6 +41,7 @@ SLEEPS = """
 import os, signal, sys, time
 from onebit_signals import ENDING, leave, stoppable
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 status = 0
 try:
     with stoppable():
