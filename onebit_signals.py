@@ -25,8 +25,8 @@ def _is_main() -> bool:
 
 @contextmanager
 def handled_by(handler: Any, numbers: Iterable[int] = ENDING) -> Iterator[None]:
-    """Signals go to ``handler`` within."""
-    before = {number: signal.signal(number, handler) for number in numbers}
+    """Signals go to ``handler`` within; in another thread than the main one, which alone can have handlers, nothing."""
+    before = {number: signal.signal(number, handler) for number in numbers} if _is_main() else {}
     try:
         yield
     finally:
@@ -54,7 +54,7 @@ def loading() -> Iterator[None]:
         os.write(2, b"onebit: interrupted\n")
         os._exit(INTERRUPTED)
 
-    numbers = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN] if _is_main() else []
+    numbers = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     with handled_by(end, numbers):
         yield
 
@@ -66,10 +66,8 @@ def stoppable() -> Iterator[Callable[[], None]]:
     So it is with SIGINT also where the shell has it ignored (background jobs); a SIGHUP that is ignored stays so
     (nohup). What is yielded makes the first one do nothing either: for the report of a command that came to its end.
     """
-    if not _is_main():
-        yield lambda: None
-        return
-    numbers = [one for one in ENDING if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN]
+    heard = [one for one in ENDING if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN]
+    numbers = heard if _is_main() else []
 
     def ignore() -> None:  # not SIG_IGN, where an interrupt inside a call of a class would count as the class's own
         for number in numbers:

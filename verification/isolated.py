@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebit_files import error_line
+from onebit_signals import handled_by
 from verification import originals
 from verification.loading import load_class
 from verification.partners import Partners
@@ -35,7 +36,7 @@ from verification.search.search import search
 from verification.search.verdicts import Result, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 GRACE = 30.0
 """Seconds past its limit after which a check is ended that does not stop by itself: a call does not come back."""
@@ -152,7 +153,7 @@ def search_isolated(
     ours, theirs = Pipe()
     command = [sys.executable, "-c", START, str(theirs.fileno()), *sys.path]
     why, stopped = "", False
-    with _interrupts_ignored():  # Ctrl-C reaches both processes; this one answers it
+    with handled_by(signal.SIG_IGN, {signal.SIGINT}):  # Ctrl-C reaches both processes; this one answers it
         process = subprocess.Popen(command, pass_fds=(theirs.fileno(),))
     theirs.close()
     try:
@@ -206,18 +207,6 @@ def _ended(target: str, status: int) -> str:
     how = f" by signal {-status}" if status < 0 else f" with exit status {status}"
     why = f"{target} ended its process{how} before there was a verdict"
     return why if status else f"{why}, or {SPOILT}"
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 START = "import sys; sys.path[:] = sys.argv[2:]; from verification.isolated import main; main(int(sys.argv[1]))"

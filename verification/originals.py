@@ -19,6 +19,7 @@ OURS = ("onebit_files", "theory", *(f"verification.{name}" for name in JUDGE))
 WATCHED = ("builtins", "math", "numpy", *OURS)
 """The modules and packages whose functions are watched. In this project's, methods are too."""
 
+# every() and each() are names of our own: a class under test may have replaced all() and map()
 _code = attrgetter("__code__")
 
 

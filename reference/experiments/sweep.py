@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from onebit_signals import handled_by
 from reference.experiments.config import RunConfig
 from reference.experiments.run import run
 from reference.experiments.store import RunStore
@@ -91,19 +91,12 @@ def _stops_on_sigterm() -> Iterator[None]:
     Where SIGINT is ignored (``nohup``, a background job of a shell script), it is the only way to stop a sweep.
     Whoever has a handler of their own keeps it.
     """
-    mine = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not mine:
-        yield
-        return
 
     def stop(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, stop)
-    try:
+    with handled_by(stop, {signal.SIGTERM} if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL else ()):
         yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

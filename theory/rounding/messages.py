@@ -53,17 +53,17 @@ def momentum_tolerance(
     c, eta, u = 1 - beta1, smallest_subnormal(dtype), unit_roundoff(dtype)
     two, three, four = (gamma(k, dtype) for k in (2, 3, 4))
     bounds: list[Floats] = []
+    reach = g + wobble
     if form in ("product", "any"):
         kept, added = compose(rho_beta, three), compose(rho_complement, three) * c
         # beta1 m first: a relative error times a tiny beta1 would underflow here
-        spilt = where_nonzero(m, eta), where_nonzero(g + wobble, eta)
-        bounds.append(kept * (beta1 * m) + added * (g + wobble) + spilt[0] + spilt[1])
+        bounds.append(kept * (beta1 * m) + added * reach + where_nonzero(m, eta) + where_nonzero(reach, eta))
     if form in ("lerp", "any"):
         gap = np.abs(np.asarray(grads, dtype=np.float64) - np.asarray(momentum, dtype=np.float64)) + wobble
         stored_beta = max(
             rho_beta * beta1, c * rho_complement + u * (beta1 + c * rho_complement)
         )  # also 1 - fl(1-beta)
-        for anchor, weight, stored in ((m, c, c * rho_complement), (g + wobble, beta1, stored_beta)):
+        for anchor, weight, stored in ((m, c, c * rho_complement), (reach, beta1, stored_beta)):
             moved = four * (weight * gap) + (1 + four) * (stored * gap)
             bounds.append(two * anchor + moved + where_nonzero(gap, eta))
     return outward(np.maximum.reduce(np.broadcast_arrays(*bounds)) + two * delta + c * wobble)
