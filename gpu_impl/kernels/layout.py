@@ -99,14 +99,15 @@ def scales_of(message: Tensor, n_blocks: int | None = None) -> Tensor:
 
 
 def by_element(scales: Tensor, layout: Layout, dim: int) -> Tensor:
-    """The scale of each of ``dim`` elements, from those of their blocks: of whole chunks (n, K), or of one chunk (K,).
+    """The scale of each of ``dim`` elements (..., dim), from those of their blocks: of n chunks (..., n * K).
 
-    One scale for all of them (1,) stays as it is.
+    One scale for all of them (..., 1) stays as it is.
     """
-    if scales.shape == (1,):
+    if scales.shape[-1] == 1:
         return scales
-    by_chunk = scales.view(-1, layout.n_blocks, 1).expand(-1, -1, layout.block).flatten(1)[:, : layout.chunk]
-    return by_chunk.reshape(-1)[:dim]
+    of_blocks = scales.unflatten(-1, (-1, layout.n_blocks)).unsqueeze(-1)
+    by_chunk = of_blocks.expand(*of_blocks.shape[:-1], layout.block).flatten(-2)[..., : layout.chunk]
+    return by_chunk.flatten(-2)[..., :dim]
 
 
 def in_blocks(values: Tensor, layout: Layout, n_chunks: int) -> Tensor:

@@ -31,12 +31,6 @@ class Pieces:
     dim: int
     dtype: torch.dtype
 
-    @classmethod
-    def of(cls, flat: Tensor) -> Pieces:
-        """A flat tensor as one piece; the caller keeps it alive."""
-        dim = flat.shape[0]
-        return cls(torch.tensor([[0, dim, flat.data_ptr()]]), 0, dim, flat.dtype)
-
 
 Gradient = Tensor | Pieces
 

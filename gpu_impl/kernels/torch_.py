@@ -6,6 +6,8 @@ torch turns into a product with the reciprocal on CUDA.
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -24,8 +26,9 @@ from gpu_impl.kernels.step_scalars import (
 )
 
 
+@functools.cache
 def _bit_weights(device: torch.device) -> Tensor:
-    """1, 2, 4, ... 128, made on the device: bit k of a byte is element k [C4]."""
+    """1, 2, 4, ... 128, made on the device, once: bit k of a byte is element k [C4]."""
     return 2 ** torch.arange(8, dtype=U8, device=device)
 
 
@@ -44,13 +47,13 @@ def unpack_rows(bits_RB: Tensor) -> Tensor:
 def decode(message: Tensor, layout: Layout) -> Tensor:
     """The numbers that a message stands for: S_j Q_j on chunk j, (D,)."""
     signs_NC = unpack_rows(message[:, : layout.chunk // 8])
-    scales = by_element(scales_of(message, layout.n_blocks), layout, layout.n_chunks * layout.chunk)
+    scales = by_element(scales_of(message, layout.n_blocks).flatten(), layout, layout.n_chunks * layout.chunk)
     return (signs_NC.view(-1) * scales)[: layout.dim]
 
 
 def error_of(u: Tensor, scale: Tensor, layout: Layout) -> Tensor:
-    """delta = u - s sign(u), and 0 at dead coordinates; u is a whole buffer or a chunk of it, s its scales."""
-    scale = by_element(scale, layout, u.shape[0])
+    """delta = u - s sign(u), and 0 at dead coordinates; u (..., n) are whole buffers or chunks, s their scales."""
+    scale = by_element(scale, layout, u.shape[-1])
     signed = torch.where(u >= 0, scale, -scale)
     return torch.where(is_marked(u), 0.0, u - signed)
 
@@ -165,9 +168,11 @@ class TorchBackend(Backend):
         w, w_scale, received, layout = server.w, server.w_scale, exchange.received, exchange.layout
         go, dead, dim = ~torch.isnan(step.values[GRADIENT_FACTOR]), is_marked(w), w.shape[0]
         n_bytes = -(-dim // 8)
+        sent_NC = unpack_rows(received[:, :n_bytes])[:, :dim]
+        sent_NC = sent_NC * by_element(scales_of(received, layout.n_blocks), layout, dim)
         total = torch.zeros_like(w)
-        for row, scales in zip(received, scales_of(received, layout.n_blocks), strict=True):
-            total = total + unpack_rows(row[None, :n_bytes])[0][:dim] * by_element(scales, layout, dim)
+        for sent_C in sent_NC:
+            total = total + sent_C
         n_workers = torch.full_like(w_scale[:1], received.shape[0])
         new = torch.where(dead, -0.0, total / n_workers + error_of(w, w_scale, layout))
         new_scale = scales_for(new, exchange.live_in(server.chunk), layout, l1)

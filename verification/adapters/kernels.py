@@ -33,7 +33,7 @@ class Kernels:
         self.run = Simulation(backend, params, n_workers, Hyperparameters(**taken))
 
     def step(self, grads_ND: Array) -> None:
-        self.run.step([torch.tensor(grad_D, device=self.device) for grad_D in np.array(grads_ND)])
+        self.run.step(list(torch.tensor(np.array(grads_ND, order="C"), device=self.device)))
 
     def variance_D(self) -> Array:
         """v; from the freeze on the kernel's v of the freeze, with the floor [C7]."""

@@ -28,6 +28,10 @@ KINDS = {
 }
 
 
+ONE_PIECE = ctypes.c_int64 * 3
+"""A row of the table of :class:`Pieces`."""
+
+
 @functools.cache
 def kernel(name: str, signature: str) -> Callable[..., None]:
     """The C function; ``signature`` has one letter an argument, p(ointer), i(nt), l(ong), f(loat), d(ouble)."""
@@ -49,11 +53,12 @@ class Keep(list[Any]):
 
     def pieces(self, grad: Gradient) -> tuple[int, int, int]:
         """Address of the pieces of a gradient, how many there are, and where this one begins."""
-        if not isinstance(grad, Pieces):
-            address(grad)
-            grad = Pieces.of(grad)
-        self.append(grad)
-        return grad.table.data_ptr(), grad.table.shape[0], grad.base
+        if isinstance(grad, Pieces):
+            self.append(grad)
+            return grad.table.data_ptr(), grad.table.shape[0], grad.base
+        whole = ONE_PIECE(0, grad.shape[0], address(grad))
+        self.append(whole)
+        return ctypes.addressof(whole), 1, 0
 
 
 class Launcher:
