@@ -138,4 +138,6 @@ def family_figure(name: str, experiment: Experiment, title: str, caption: str) -
     def numbers(table: pd.DataFrame) -> dict[str, str]:
         return against(table, FAMILY, ADAM_CORRECTED, LOSSES[experiment.problem])
 
-    return PaperFigure(name, title, "ours", caption, draw, runs=partial(family_runs, experiment), numbers=numbers)
+    return PaperFigure(
+        name, title, "ours", caption, draw, runs=partial(family_runs, experiment), numbers=numbers, extra=True
+    )

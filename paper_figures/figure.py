@@ -37,6 +37,7 @@ class PaperFigure:
         runs: the run configurations at a scale; the table is that of all these runs, and each run is cached.
         tabulate: the table at a scale, for formulae and committed measurements: seconds at most, never cached.
         scales: at which it can be drawn.
+        extra: shows what the paper does not have, and takes long: `onebit report` leaves it to `--all`.
         numbers: the tidy table -> what the caption and the pages say of it, in words, by name; pure.
 
     Raises:
@@ -51,6 +52,7 @@ class PaperFigure:
     runs: Callable[[Scale], list[RunConfig]] | None = None
     tabulate: Callable[[Scale], pd.DataFrame] | None = None
     scales: tuple[Scale, ...] = tuple(Scale)
+    extra: bool = False
     numbers: Callable[[pd.DataFrame], Mapping[str, str]] | None = None
 
     def __post_init__(self) -> None:

@@ -109,4 +109,5 @@ FIGURE = PaperFigure(
     ),
     draw=draw,
     runs=runs,
+    extra=True,
 )

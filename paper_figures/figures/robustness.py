@@ -169,4 +169,5 @@ FIGURE = PaperFigure(
     draw=draw,
     numbers=numbers,
     runs=runs,
+    extra=True,
 )

@@ -51,6 +51,8 @@ class Content:
         measurements: result files of the kernel benchmark.
         environment: machine and versions.
         scale: of the figures.
+        left_figures: those that were left out, by name.
+        left_claims: those that rest on them: id, title and the verdict that was recorded last, if there is one.
         written: when the page was made, as it is to be printed.
     """
 
@@ -62,6 +64,8 @@ class Content:
     measurements: Sequence[dict[str, Any]]
     environment: dict[str, str]
     scale: str
+    left_figures: Sequence[str]
+    left_claims: Sequence[tuple[str, str, str]]
     written: str
 
 
@@ -104,6 +108,8 @@ def render_page(content: Content) -> str:
         measurements=[views.measurement(item) for item in content.measurements],
         environment=content.environment,
         scale=content.scale,
+        left_figures=content.left_figures,
+        left_claims=content.left_claims,
         written=content.written,
     )
 
@@ -120,8 +126,9 @@ def summary(content: Content, falsehoods: Sequence[str]) -> str:
     kills = content.evidence["mutants"].result["mutants"]
     counted = [row for row in kills if row["differs"]]
     found = sum(bool(row["killed_by"]) for row in counted)
+    left = f" {len(content.left_claims)} more are left to onebit report --all." if content.left_claims else ""
     return (
-        f"{len(content.claims)} claims: {in_words}. "
+        f"{len(content.claims)} claims: {in_words}.{left} "
         f"{sum(ranks.values())} of {len(theorems)} theorems hold ({held}). {len(rows)} properties were tried on "
         f"{len(checks)} implementations of ours: {cells.count('holds')} of {len(cells)} checks hold. "
         f"{found} of {len(counted)} mutants were found. "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,9 @@ from verification.search.search import search
 SAMPLED = 60
 """Mutants that are sampled, of triggers that the search was not made with."""
 
+PROFILES = {False: "pairs", True: "quick"}
+"""The search that checks our implementations: of a report, and of one of all."""
+
 MOST_ALIVE = 0.02
 """The share of them that may live; more is said to be false where the 95 % interval of the sample rules it out."""
 
@@ -42,56 +47,68 @@ IMPLEMENTATIONS = {
 }
 """Ours, each by its adapter in ``verification/adapters``."""
 
+LONG_FIRST = ("optimizer", "kernels-torch", "kernels-cpu", "reference", "reference-collective")
+"""The order in which they are begun."""
+
+ORDER = ("proofs", *(f"verify-{name}" for name in IMPLEMENTATIONS), "mutants")
+
 ADAPTERS = Path(verification.__file__).parent / "adapters"
 CHECKING = ("theory", "reference", "verification")
 CHECKING_LIBRARIES = ("numpy",)
 
 
-def gather(folder: Path, progress: Progress, *, jobs: int, wanted: Sequence[str] | None = None) -> dict[str, Evidence]:
-    """The stages, each from ``folder`` if it is kept there, else computed behind a bar of ``progress``.
+@contextmanager
+def begun(
+    folder: Path, progress: Progress, *, jobs: int, every: bool = False, wanted: Sequence[str] | None = None
+) -> Iterator[Callable[[], dict[str, Evidence]]]:
+    """Begin proofs and checks in processes of their own; yields what waits for them, runs the mutants, and returns all.
+
+    What is kept in ``folder`` is taken from there. Where the caller fails or is stopped, these processes end.
+
+    The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
+    joblib's these can't start, for they inherit a start method that only joblib knows.
 
     Args:
         folder: where evidence is kept between calls; what was finished before an interruption is there.
         progress: draws the bars.
         jobs: processes for the checks and the mutants; -1 is one a core.
-        wanted: names of those that are wanted; None: all.
+        every: whether the checks have all cases of ``quick``, not only every pair.
+        wanted: names of the stages that are wanted; None: all.
     """
-    evidence: dict[str, Evidence] = {}
+    checks = {f"verify-{name}": partial(check, name, folder, PROFILES[every]) for name in LONG_FIRST}
+    stages = {
+        name: find
+        for name, find in (checks | {"proofs": partial(proofs, folder)}).items()
+        if wanted is None or name in wanted
+    }
+    pool = ProcessPoolExecutor(
+        cpu_count() if jobs == -1 else jobs, mp_context=get_context("spawn"), initializer=end_with_parent
+    )
+    try:
+        futures = {name: pool.submit(find) for name, find in stages.items()}
+        about = "proofs, checks of our implementations"
+        bar = progress.add_task(about, total=len(futures), visible=bool(futures))
+        for future in futures.values():
+            future.add_done_callback(lambda _: progress.advance(bar))
 
-    def stage(name: str, command: str, packages: Sequence[str], libraries: Sequence[str], find: Callable[[], Any]):
-        if wanted is not None and name not in wanted:
-            return
-        evidence[name] = obtain(name, command, packages=packages, libraries=libraries, folder=folder, find=find)
+        def rest() -> dict[str, Evidence]:
+            found = {name: future.result() for name, future in futures.items()}
+            if wanted is None or "mutants" in wanted:
+                found["mutants"] = mutants(folder, progress, jobs)
+            return {name: found[name] for name in ORDER if name in found}
 
-    stage("proofs", "onebit prove", ["theory"], ["sympy", "numpy", "scipy", "PEPit"], lambda: prove(progress))
-    names = [name for name in IMPLEMENTATIONS if wanted is None or f"verify-{name}" in wanted]
-    if names:
-        checks = check_all(names, folder, cpu_count() if jobs == -1 else jobs)
-        for item in progress.track(checks, total=len(names), description="checks of our implementations"):
-            evidence[item.name] = item
-    order = ("proofs", *(f"verify-{name}" for name in names))
-    evidence = {name: evidence[name] for name in order if name in evidence}
-    stage("mutants", "onebit mutants", CHECKING, CHECKING_LIBRARIES, lambda: run_mutants(progress, jobs))
-    return evidence
-
-
-def check_all(names: Sequence[str], folder: Path, jobs: int) -> Iterator[Evidence]:
-    """The checks of these implementations of ours, side by side in ``jobs`` processes, the long ones first.
-
-    The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
-    joblib's these can't start, for they inherit a start method that only joblib knows.
-    """
-    long_first = sorted(names, key=lambda name: (name.startswith("reference"), name != "optimizer"))
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        try:
-            for done in as_completed([pool.submit(check, name, folder) for name in long_first]):
-                yield done.result()
-        finally:  # after a failure or Ctrl-C nothing new begins
-            pool.shutdown(wait=False, cancel_futures=True)
+        yield rest
+    except BaseException:
+        for process in active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def end_with_parent() -> None:
-    """Let this process end when the one that started it has: a killed report must not go on computing."""
+    """Let this process end when the one that started it has, and leave Ctrl-C to that one, which ends this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None
 
@@ -102,7 +119,7 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def check(name: str, folder: Path) -> Evidence:
+def check(name: str, folder: Path, profile: str) -> Evidence:
     """The check of one of our implementations, from ``folder`` if it is kept there."""
     target = f"verification/adapters/{IMPLEMENTATIONS[name]}"
     packages, libraries = (
@@ -112,32 +129,49 @@ def check(name: str, folder: Path) -> Evidence:
     )
     return obtain(
         f"verify-{name}",
-        f"onebit verify {target}",
+        f"onebit verify {target} --profile {profile}",
         packages=packages,
         libraries=libraries,
         folder=folder,
-        find=partial(verify, target),
+        find=partial(verify, target, profile),
     )
 
 
-def prove(progress: Progress) -> list[dict[str, object]]:
+def proofs(folder: Path) -> Evidence:
+    """The verdict on every theorem, from ``folder`` if it is kept there."""
+    libraries = ["sympy", "numpy", "scipy", "PEPit"]
+    return obtain("proofs", "onebit prove", packages=["theory"], libraries=libraries, folder=folder, find=prove)
+
+
+def prove() -> list[dict[str, object]]:
     """The verdict on every theorem; Coq's part rests on the committed record, as `onebit prove` says."""
     lemmas = by_id(all_theorems())
-    theorems = progress.track(all_theorems(), description="proofs")
-    return [theorem_as_dict(judge(theorem, lemmas, None), None) for theorem in theorems]
+    return [theorem_as_dict(judge(theorem, lemmas, None), None) for theorem in all_theorems()]
 
 
-def verify(target: str) -> dict[str, Any]:
+def verify(target: str, profile: str) -> dict[str, Any]:
     """Every clause on one of our implementations.
 
     Raises:
         AdapterError: the class cannot be driven at all.
     """
     driver = Driver(load_class(str(ADAPTERS / target.rpartition("/")[2])))
-    result = search(driver)
+    result = search(driver, profile=profile)
     source, _, class_name = target.rpartition(":")
     rows = [as_dict(verdict, source, class_name) for verdict in result.verdicts]
     return {"target": target, "properties": rows, **coverage_of(result, rows)}
+
+
+def mutants(folder: Path, progress: Progress, jobs: int) -> Evidence:
+    """The sample of mutants, from ``folder`` if it is kept there."""
+    return obtain(
+        "mutants",
+        "onebit mutants",
+        packages=CHECKING,
+        libraries=CHECKING_LIBRARIES,
+        folder=folder,
+        find=partial(run_mutants, progress, jobs),
+    )
 
 
 def run_mutants(progress: Progress, jobs: int) -> dict[str, Any]:

@@ -120,6 +120,8 @@ def content(folder: Path, **changes) -> Content:
         "measurements": committed.measurements(),
         "environment": {"python": "3.11", "processor": "one"},
         "scale": "quick",
+        "left_figures": ("robustness",),
+        "left_claims": [("P31", "The forms with a floor", "not reproduced")],
         "written": "2026-11-21, 10:00 UTC",
     }
     return Content(**(parts | changes))

@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import made_up_report as made_up
@@ -25,7 +25,6 @@ from paper_figures.report.evidence import obtain, source_digest, versions_of
 from verification.mutants.score import sample
 from verification.search.clauses import CLAUSES
 from verification.search.plan import PROFILES
-from verification.search.search import search
 
 
 @pytest.fixture
@@ -133,9 +132,9 @@ def test_our_implementations_have_adapters():
 
 def test_a_verification_is_the_one_of_the_command(monkeypatch):
     """With few cases and no clock; the command's own are in tests/verification."""
-    few = replace(PROFILES["quick"], exact=5, cheap=0, minutes=60, largest=300, longest=12)
-    monkeypatch.setattr(stages, "search", partial(search, profile=few))
-    found = stages.verify("verification/adapters/reference.py:ReferenceCollective")
+    few = replace(PROFILES["pairs"], exact=5, minutes=60, largest=300, longest=12)
+    monkeypatch.setitem(PROFILES, "pairs", few)
+    found = stages.verify("verification/adapters/reference.py:ReferenceCollective", "pairs")
     assert found["target"] == "verification/adapters/reference.py:ReferenceCollective"
     assert {row["property"] for row in found["properties"]} >= {"collective.one_bit", "collective.wire_bytes"}
     assert {row["outcome"] for row in found["properties"]} == {"holds"}
@@ -163,7 +162,7 @@ def cheap(monkeypatch, tmp_path):
     """The command with everything found at no cost; returns its evidence, which a test may spoil."""
     content = made_up.content(tmp_path)
     monkeypatch.setenv("ONEBIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(stages, "gather", lambda folder, progress, jobs: content.evidence)
+    monkeypatch.setattr(stages, "begun", lambda folder, progress, jobs, every: nullcontext(lambda: content.evidence))
     figures = {figure.name: figure for figure, _ in content.pictures}
     monkeypatch.setattr(render, "all_figures", lambda scale: figures)
     monkeypatch.setattr(render, "render", lambda figures, folder, **rest: [file for _, file in content.pictures])
