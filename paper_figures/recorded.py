@@ -136,10 +136,10 @@ def main(
     elif (report / "claims.json").is_file():
         decided = {claim["id"] for claim in json.loads((report / "claims.json").read_text())}
         if left := [claim.id for claim in all_claims() if claim.id not in decided]:
-            raise typer.BadParameter(f"{report} has no verdict on {', '.join(left)}: run onebit report --all first")
+            raise typer.BadParameter(f"{report} has no verdict on {', '.join(left)}: run onebit report --all")
         new = renewed(recorded(), default_store(), report, today)
     else:
-        raise typer.BadParameter(f"there is no {report / 'claims.json'} to take verdicts from: run onebit report --all first")
+        raise typer.BadParameter(f"there is no {report / 'claims.json'} to take verdicts from: run onebit report --all")
     write_atomically(FILE, json.dumps(new, indent=1, ensure_ascii=False) + "\n")
     recorded.cache_clear()
     write_atomically(FILE.parents[1] / "docs" / "claims.md", to_markdown(all_claims()))
