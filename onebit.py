@@ -45,7 +45,7 @@ def verify(implementation: type, *, profile: str = "quick", seed: int = 0, minut
 
     Args:
         implementation: a class without arguments.
-        profile: "pairs", "quick", "ci" or "deep".
+        profile: "quick", "ci" or "deep".
         seed: other random cases for every seed.
         minutes: when the search is cut off; None is the profile's.
 

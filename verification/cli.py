@@ -42,11 +42,7 @@ def verify(
         str, typer.Argument(metavar="FILE.py:Class", help="The class to check: verification/protocol.py.")
     ],
     profile: Annotated[
-        str,
-        typer.Option(
-            metavar="pairs|quick|ci|deep",
-            help="pairs: a quarter of quick's cases, at most 10 minutes; quick: at most 20; ci: 2 hours; deep: a day.",
-        ),
+        str, typer.Option(metavar="quick|ci|deep", help="quick: at most 20 minutes; ci: at most 2 hours; deep: a day.")
     ] = "quick",
     only: Annotated[
         list[str] | None,
@@ -227,9 +223,7 @@ def mutants(
     split: Annotated[
         str, typer.Option(metavar="held-out|development", help="Triggers: held-out, or those of the development.")
     ] = "held-out",
-    profile: Annotated[
-        str, typer.Option(metavar="pairs|quick|ci|deep", help="The search that must find them.")
-    ] = "quick",
+    profile: Annotated[str, typer.Option(metavar="quick|ci|deep", help="The search that must find them.")] = "quick",
     full: Annotated[
         bool, typer.Option("--full", help="Print a line for every mutant, as --only does, not only those that live.")
     ] = False,

@@ -36,7 +36,7 @@ def parametrize_with_properties(
 
     Args:
         under_test: a class that implements ``verification.protocol``.
-        profile: "pairs", "quick", "ci" or "deep", or one of your own: how many cases.
+        profile: "quick", "ci" or "deep", or one of your own: how many cases.
         seed: other cases for every seed.
         expected_failures: clause id -> reason; these must fail (strict xfail).
         minutes: when the search is cut off; None is the profile's.

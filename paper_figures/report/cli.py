@@ -29,7 +29,7 @@ def report(
     """Prove, check, run mutants, run experiments, draw, decide the claims, and put it all on one page.
 
     Without --all it leaves out the figures of other systems and of robustness, with the claims that rest on them, and
-    checks our implementations with every pair of features once (--profile pairs).
+    checks our implementations with a quarter of the cases of `onebit verify`, which hold every pair of features once.
 
     What was found before and is not older than the code is taken from the cache, .cache/runs (or $ONEBIT_CACHE), so
     an interrupted call goes on where it stopped. Exit status 1: a theorem fails, an implementation of ours breaks a

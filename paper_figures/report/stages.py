@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
@@ -27,13 +28,14 @@ from verification.mutants.score import Score, campaign, share_interval
 from verification.report import as_dict, coverage_of
 from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
+from verification.search.plan import PROFILES, Profile
 from verification.search.search import search
 
 SAMPLED = 60
 """Mutants that are sampled, of triggers that the search was not made with."""
 
-PROFILES = {False: "pairs", True: "quick"}
-"""The search that checks our implementations: of a report, and of one of all."""
+PAIRS = replace(PROFILES["quick"], exact=60, cheap=0)
+"""A quarter of the cases of ``onebit verify``, which hold every pair of levels once: for a report without ``--all``."""
 
 MOST_ALIVE = 0.02
 """The share of them that may live; more is said to be false where the 95 % interval of the sample rules it out."""
@@ -65,31 +67,19 @@ def begun(
 
     What is kept in ``folder`` is taken from there. Where the caller fails or is stopped, these processes end.
 
-    The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
-    joblib's these can't start, for they inherit a start method that only joblib knows.
-
     Args:
         folder: where evidence is kept between calls; what was finished before an interruption is there.
         progress: draws the bars.
         jobs: processes for the checks and the mutants; -1 is one a core.
-        every: whether the checks have all cases of ``quick``, not only every pair.
+        every: whether the checks have all cases of ``onebit verify``, not :data:`PAIRS`.
         wanted: names of the stages that are wanted; None: all.
     """
-    checks = {f"verify-{name}": partial(check, name, folder, PROFILES[every]) for name in LONG_FIRST}
-    stages = {
-        name: find
-        for name, find in (checks | {"proofs": partial(proofs, folder)}).items()
-        if wanted is None or name in wanted
-    }
-    pool = ProcessPoolExecutor(
-        cpu_count() if jobs == -1 else jobs, mp_context=get_context("spawn"), initializer=end_with_parent
-    )
-    try:
-        futures = {name: pool.submit(find) for name, find in stages.items()}
-        about = "proofs, checks of our implementations"
-        bar = progress.add_task(about, total=len(futures), visible=bool(futures))
-        for future in futures.values():
-            future.add_done_callback(lambda _: progress.advance(bar))
+    calls = {f"verify-{name}": partial(check, name, folder, every=every) for name in LONG_FIRST}
+    calls["proofs"] = partial(proofs, folder)
+    calls = {name: find for name, find in calls.items() if wanted is None or name in wanted}
+    with beside(
+        calls, cpu_count() if jobs == -1 else jobs, progress, "proofs, checks of our implementations"
+    ) as futures:
 
         def rest() -> dict[str, Evidence]:
             found = {name: future.result() for name, future in futures.items()}
@@ -98,6 +88,24 @@ def begun(
             return {name: found[name] for name in ORDER if name in found}
 
         yield rest
+
+
+@contextmanager
+def beside(
+    calls: Mapping[str, Callable[[], Evidence]], jobs: int, progress: Progress, what: str
+) -> Iterator[dict[str, Future[Evidence]]]:
+    """Make ``calls`` in ``jobs`` processes beside the caller, who ends them by failing; ``what`` stands at their bar.
+
+    The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
+    joblib's these can't start, for they inherit a start method that only joblib knows.
+    """
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent)
+    bar = progress.add_task(what, total=len(calls), visible=bool(calls))
+    try:
+        futures = {name: pool.submit(call) for name, call in calls.items()}
+        for future in futures.values():
+            future.add_done_callback(lambda _: progress.advance(bar))
+        yield futures
     except BaseException:
         for process in active_children():
             process.terminate()
@@ -119,7 +127,7 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def check(name: str, folder: Path, profile: str) -> Evidence:
+def check(name: str, folder: Path, *, every: bool) -> Evidence:
     """The check of one of our implementations, from ``folder`` if it is kept there."""
     target = f"verification/adapters/{IMPLEMENTATIONS[name]}"
     packages, libraries = (
@@ -129,11 +137,11 @@ def check(name: str, folder: Path, profile: str) -> Evidence:
     )
     return obtain(
         f"verify-{name}",
-        f"onebit verify {target} --profile {profile}",
+        f"onebit verify {target}" if every else "onebit report",
         packages=packages,
         libraries=libraries,
         folder=folder,
-        find=partial(verify, target, profile),
+        find=partial(verify, target, PROFILES["quick"] if every else PAIRS),
     )
 
 
@@ -149,7 +157,7 @@ def prove() -> list[dict[str, object]]:
     return [theorem_as_dict(judge(theorem, lemmas, None), None) for theorem in all_theorems()]
 
 
-def verify(target: str, profile: str) -> dict[str, Any]:
+def verify(target: str, profile: Profile) -> dict[str, Any]:
     """Every clause on one of our implementations.
 
     Raises:

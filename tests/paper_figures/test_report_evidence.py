@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 
 import made_up_report as made_up
@@ -18,13 +21,15 @@ from html_checks import problems
 from rich.progress import Progress
 
 from paper_figures import render
+from paper_figures.claims.registry import all_claims
 from paper_figures.report import stages
 from paper_figures.report.cli import report
 from paper_figures.report.committed import ROOT, environment
 from paper_figures.report.evidence import obtain, source_digest, versions_of
 from verification.mutants.score import sample
 from verification.search.clauses import CLAUSES
-from verification.search.plan import PROFILES
+
+PROGRESS = Progress(disable=True)
 
 
 @pytest.fixture
@@ -130,11 +135,10 @@ def test_our_implementations_have_adapters():
         assert f"class {name}" in (stages.ADAPTERS / file).read_text()
 
 
-def test_a_verification_is_the_one_of_the_command(monkeypatch):
+def test_a_verification_is_the_one_of_the_command():
     """With few cases and no clock; the command's own are in tests/verification."""
-    few = replace(PROFILES["pairs"], exact=5, minutes=60, largest=300, longest=12)
-    monkeypatch.setitem(PROFILES, "pairs", few)
-    found = stages.verify("verification/adapters/reference.py:ReferenceCollective", "pairs")
+    few = replace(stages.PAIRS, exact=5, minutes=60, largest=300, longest=12)
+    found = stages.verify("verification/adapters/reference.py:ReferenceCollective", few)
     assert found["target"] == "verification/adapters/reference.py:ReferenceCollective"
     assert {row["property"] for row in found["properties"]} >= {"collective.one_bit", "collective.wire_bytes"}
     assert {row["outcome"] for row in found["properties"]} == {"holds"}
@@ -143,7 +147,7 @@ def test_a_verification_is_the_one_of_the_command(monkeypatch):
 
 def test_the_mutants_are_the_ones_of_the_command(monkeypatch):
     monkeypatch.setattr(stages, "SAMPLED", 1)
-    found = stages.run_mutants(Progress(disable=True), 1)
+    found = stages.run_mutants(PROGRESS, 1)
     (row,) = found["mutants"]
     assert row["mutant"] == sample("held-out", 1, 0)[0].id
     assert {item["id"] for item in found["properties"]} == {clause.id for clause in CLAUSES}
@@ -191,6 +195,18 @@ def test_the_command_ends_with_1_when_something_is_false(cheap, tmp_path, capsys
     assert (tmp_path / "out" / "index.html").is_file(), "the page says it too"
 
 
+def test_what_takes_long_is_left_to_all_and_the_page_says_so(cheap, tmp_path, monkeypatch, capsys):
+    known = [*render.all_figures("quick").values(), replace(made_up.figure("robustness"), extra=True)]
+    monkeypatch.setattr(render, "all_figures", lambda scale: {figure.name: figure for figure in known})
+    report(out=tmp_path / "out", scale="quick", jobs=1)
+    decided = {claim["id"] for claim in json.loads((tmp_path / "out" / "claims.json").read_text())}
+    assert decided == {claim.id for claim in all_claims()} - {"P31"}
+    assert "  1 claims left to --all: P31\n" in capsys.readouterr().out
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "onebit report --all" in page
+    assert "P31 The forms with a floor" in page
+
+
 def test_a_wrong_scale_is_one_sentence(cheap, tmp_path):
     with pytest.raises(typer.BadParameter, match="--scale must be quick or full, got 'huge'"):
         report(out=tmp_path, scale="huge", jobs=1)
@@ -216,6 +232,25 @@ def test_a_killed_report_leaves_no_check_behind(tmp_path):
     while is_running(check) and time.monotonic() < end:
         time.sleep(0.05)
     assert not is_running(check)
+
+
+def test_what_runs_beside_ends_where_the_caller_fails():
+    started = []
+
+    def fail():
+        while not started:
+            started.extend(active_children())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), stages.beside({"a": partial(time.sleep, 600)}, 1, PROGRESS, "calls"):
+        fail()
+    assert not any(check.is_alive() for check in started)
+
+
+def test_what_runs_beside_is_waited_for():
+    with stages.beside({"a": os.getpid, "b": os.getpid}, 2, PROGRESS, "calls") as futures:
+        pids = {future.result() for future in futures.values()}
+    assert os.getpid() not in pids
 
 
 def is_running(pid):

@@ -45,7 +45,6 @@ class Profile:
 
 
 PROFILES = {
-    "pairs": Profile(1, 1, 60, triples=False, minutes=10, simplifying=400),
     "quick": Profile(1, 1, 120, triples=False, minutes=20, simplifying=400, cheap=1),
     "ci": Profile(6, 2, 240, triples=True, minutes=120, simplifying=1000, cheap=3),
     "deep": Profile(100, 5, 1000, triples=True, minutes=24 * 60, simplifying=5000, cheap=40),

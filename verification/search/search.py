@@ -403,7 +403,7 @@ def search(
 
     Args:
         driver: of the class.
-        profile: "pairs", "quick", "ci" or "deep".
+        profile: "quick", "ci" or "deep".
         seed: another one makes other cases.
         only: ids of clauses.
         minutes: when the search is cut off; None is the profile's.
