@@ -11,8 +11,8 @@ READY := $(VENV)/.ready
 help: ## Say what there is.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-reproduce: $(READY) ## The main job: proofs, checks, mutants, figures and claims, on the page report/index.html.
-	$(BIN)/onebit report
+reproduce: $(READY) ## The main job: proofs, checks, mutants, figures and claims, on the page report/index.html; ALL=1: the long figures too.
+	$(BIN)/onebit report $(if $(ALL),--all)
 
 test: $(READY) ## All checks: lint, types, import rules and every test, side by side.
 	@$(MAKE) --no-print-directory --jobs 2 lint pytest

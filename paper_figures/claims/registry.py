@@ -45,6 +45,12 @@ def shown_by(figure: str) -> list[Claim]:
     return [claim for claim in all_claims() if figure in (*claim.figures, *claim.shown_in)]
 
 
+def resting_on(figures: Iterable[str]) -> list[Claim]:
+    """The claims that read the table of one of these figures, by their names."""
+    names = set(figures)
+    return [claim for claim in all_claims() if names & set(claim.figures)]
+
+
 def claims_table(facts: Facts, claims: Iterable[Claim] | None = None) -> list[dict[str, Any]]:
     """Decide claims on ``facts``: a JSON-able record each, in the order of their ids.
 

@@ -40,7 +40,7 @@ def report(
 
     from onebit_files import write_atomically  # noqa: PLC0415
     from paper_figures.claims import facts  # noqa: PLC0415
-    from paper_figures.claims.registry import all_claims, claims_table  # noqa: PLC0415
+    from paper_figures.claims.registry import all_claims, claims_table, resting_on  # noqa: PLC0415
     from paper_figures.cli import tell_broken  # noqa: PLC0415
     from paper_figures.figure import Scale  # noqa: PLC0415
     from paper_figures.recorded import recorded  # noqa: PLC0415
@@ -66,9 +66,9 @@ def report(
         measurements, conformance = committed.measurements(), committed.conformance()
         tables = {figure.name: figure_table(figure, Scale(scale), store) for figure in figures}
         found = {name: item.result for name, item in evidence.items()}
-        chosen = [claim for claim in all_claims() if not set(claim.figures) & set(left)]
+        left_claims = resting_on(left)
+        chosen = [claim for claim in all_claims() if claim not in left_claims]
         claims = claims_table(facts.gather(tables, found, measurements, conformance), chosen)
-        left_claims = [claim for claim in all_claims() if claim not in chosen]
         page = render_page(
             Content(
                 evidence=evidence,
