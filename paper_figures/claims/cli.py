@@ -109,8 +109,8 @@ def decided(chosen: list[Claim], scale: Any, jobs: int | None) -> list[dict[str,
         known[name] for name in dict.fromkeys(name for claim in chosen for name in claim.figures) if name in known
     ]
     others = [name for claim in chosen for name in claim.others]
-    evidence_of = stages.begun(store.folder / "evidence", progress := bars(), jobs=jobs or -1, wanted=others)
-    with progress, evidence_of as rest:
+    progress, folder = bars(), store.folder / "evidence"
+    with progress, stages.begun(folder, progress, jobs=jobs or -1, every=True, wanted=others) as rest:
         compute(figures, scale=scale, store=store, n_jobs=jobs, progress=progress)
         evidence = rest()
     tables = {figure.name: figure_table(figure, scale, store) for figure in figures}

@@ -31,14 +31,14 @@ from verification.search.driver import Driver
 from verification.search.plan import PROFILES, Profile
 from verification.search.search import search
 
-SAMPLED = 60
-"""Mutants that are sampled, of triggers that the search was not made with."""
-
-PAIRS = replace(PROFILES["quick"], exact=60, cheap=0)
-"""A quarter of the cases of ``onebit verify``, which hold every pair of levels once: for a report without ``--all``."""
+SAMPLED = {False: 20, True: 60}
+"""Mutants that are sampled, of triggers that the search was not made with: in a report, and in one of all."""
 
 MOST_ALIVE = 0.02
 """The share of them that may live; more is said to be false where the 95 % interval of the sample rules it out."""
+
+PAIRS = replace(PROFILES["quick"], exact=60, cheap=0)
+"""A quarter of the cases of ``onebit verify``, which hold every pair of levels once: for a report without ``--all``."""
 
 IMPLEMENTATIONS = {
     "reference": "reference.py:ReferenceOptimizer",
@@ -71,20 +71,19 @@ def begun(
         folder: where evidence is kept between calls; what was finished before an interruption is there.
         progress: draws the bars.
         jobs: processes for the checks and the mutants; -1 is one a core.
-        every: whether the checks have all cases of ``onebit verify``, not :data:`PAIRS`.
+        every: all cases of ``onebit verify``, not :data:`PAIRS`, and more mutants.
         wanted: names of the stages that are wanted; None: all.
     """
     calls = {f"verify-{name}": partial(check, name, folder, every=every) for name in LONG_FIRST}
     calls["proofs"] = partial(proofs, folder)
     calls = {name: find for name, find in calls.items() if wanted is None or name in wanted}
-    with beside(
-        calls, cpu_count() if jobs == -1 else jobs, progress, "proofs, checks of our implementations"
-    ) as futures:
+    others = (cpu_count() if jobs == -1 else jobs) - 1  # the caller computes too
+    with beside(calls, max(1, others), progress, "proofs, checks of our implementations") as futures:
 
         def rest() -> dict[str, Evidence]:
             found = {name: future.result() for name, future in futures.items()}
             if wanted is None or "mutants" in wanted:
-                found["mutants"] = mutants(folder, progress, jobs)
+                found["mutants"] = mutants(folder, progress, jobs, SAMPLED[every])
             return {name: found[name] for name in ORDER if name in found}
 
         yield rest
@@ -170,21 +169,21 @@ def verify(target: str, profile: Profile) -> dict[str, Any]:
     return {"target": target, "properties": rows, **coverage_of(result, rows)}
 
 
-def mutants(folder: Path, progress: Progress, jobs: int) -> Evidence:
-    """The sample of mutants, from ``folder`` if it is kept there."""
+def mutants(folder: Path, progress: Progress, jobs: int, count: int) -> Evidence:
+    """A sample of so many mutants, from ``folder`` if it is kept there."""
     return obtain(
         "mutants",
-        "onebit mutants",
+        f"onebit mutants --count {count}",
         packages=CHECKING,
         libraries=CHECKING_LIBRARIES,
         folder=folder,
-        find=partial(run_mutants, progress, jobs),
+        find=partial(run_mutants, progress, jobs, count),
     )
 
 
-def run_mutants(progress: Progress, jobs: int) -> dict[str, Any]:
+def run_mutants(progress: Progress, jobs: int, count: int) -> dict[str, Any]:
     """A sample of conditional mutants; the titles of the clauses with it."""
-    found = progress.track(campaign("held-out", SAMPLED, 0, jobs=jobs), total=SAMPLED, description="mutants")
+    found = progress.track(campaign("held-out", count, 0, jobs=jobs), total=count, description="mutants")
     score = Score(tuple(sorted(found, key=lambda row: row.mutant)))
     clauses = [{"id": clause.id, "law": clause.law, "title": clause.title} for clause in CLAUSES]
     return {**score.as_dict(), "sentence": score.text(), "properties": clauses}

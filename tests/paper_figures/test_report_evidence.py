@@ -145,9 +145,8 @@ def test_a_verification_is_the_one_of_the_command():
     assert found["coverage"][0]["pairs"][0] == found["coverage"][0]["pairs"][1]
 
 
-def test_the_mutants_are_the_ones_of_the_command(monkeypatch):
-    monkeypatch.setattr(stages, "SAMPLED", 1)
-    found = stages.run_mutants(PROGRESS, 1)
+def test_the_mutants_are_the_ones_of_the_command():
+    found = stages.run_mutants(PROGRESS, 1, 1)
     (row,) = found["mutants"]
     assert row["mutant"] == sample("held-out", 1, 0)[0].id
     assert {item["id"] for item in found["properties"]} == {clause.id for clause in CLAUSES}
