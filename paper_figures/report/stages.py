@@ -38,7 +38,7 @@ MOST_ALIVE = 0.02
 """The share of them that may live; more is said to be false where the 95 % interval of the sample rules it out."""
 
 PAIRS = replace(PROFILES["quick"], exact=60, cheap=0)
-"""A quarter of the cases of ``onebit verify``, with every pair of levels: for optimizers in a report, but with ``--all``."""
+"""A quarter of the cases of ``onebit verify``, with every pair of levels: for optimizers, where not all are wanted."""
 
 IMPLEMENTATIONS = {
     "reference": "reference.py:ReferenceOptimizer",
