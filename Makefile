@@ -53,7 +53,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) has no venv and pip; on Debian: apt-get install python3-venv python3-pip"; exit 2; }
 	@echo "setting up $(VENV) (once; needs a package index)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
+	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[all,dev]'
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # by all cores; pip would by one
 	@# Where torch comes with CUDA it brings its Triton. Elsewhere this one serves, for its interpreter (Linux, x86-64).
 	@$(BIN)/python -c 'import triton' 2>/dev/null || $(BIN)/python -m pip install --quiet \
 	    'triton==3.7.1; sys_platform == "linux" and platform_machine == "x86_64"'

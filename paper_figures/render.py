@@ -9,7 +9,6 @@ from pathlib import Path
 import matplotlib
 import matplotlib.style
 import pandas as pd
-from rich.progress import Progress
 
 from onebit_files import write_atomically
 from paper_figures import contributions
@@ -46,16 +45,15 @@ def compute(
     store: RunStore,
     n_jobs: int | None = None,
     scheduler: str | None = None,
-    progress: Progress | None = None,
 ) -> None:
-    """Run what ``figures`` need and ``store`` does not hold yet: one sweep, with a bar on ``progress`` or by itself.
+    """Run what ``figures`` need and ``store`` does not hold yet: one sweep, with a progress bar.
 
     Raises:
         ValueError: the Dask scheduler cannot be reached.
     """
     configs = [config for figure in figures if figure.runs for config in figure.runs(scale)]
     if configs:
-        sweep(configs, store, n_jobs=n_jobs, scheduler=scheduler, progress=progress)
+        sweep(configs, store, n_jobs=n_jobs, scheduler=scheduler)
 
 
 def figure_table(figure: PaperFigure, scale: Scale, store: RunStore) -> pd.DataFrame:
@@ -96,11 +94,10 @@ def render(
     store: RunStore,
     n_jobs: int | None = None,
     scheduler: str | None = None,
-    progress: Progress | None = None,
 ) -> list[Path]:
     """Compute what is missing and draw ``figures`` into ``folder``. Returns the PNG files."""
     store = RememberingStore(store.folder)
-    compute(figures, scale=scale, store=store, n_jobs=n_jobs, scheduler=scheduler, progress=progress)
+    compute(figures, scale=scale, store=store, n_jobs=n_jobs, scheduler=scheduler)
     return [save(figure, figure_table(figure, scale, store), folder) for figure in figures]
 
 

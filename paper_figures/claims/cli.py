@@ -98,21 +98,23 @@ def decided(chosen: list[Claim], scale: Any, jobs: int | None) -> list[dict[str,
     Raises:
         MissingResultsError: a measurement is missing that a figure shows.
     """
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
     from paper_figures.claims import facts  # noqa: PLC0415
     from paper_figures.claims.registry import claims_table  # noqa: PLC0415
     from paper_figures.render import all_figures, compute, figure_table  # noqa: PLC0415
     from paper_figures.report import committed, stages  # noqa: PLC0415
-    from reference.experiments.sweep import bars, default_store  # noqa: PLC0415
+    from reference.experiments.sweep import default_store  # noqa: PLC0415
 
     store, known = default_store(), all_figures(scale)
     figures = [
         known[name] for name in dict.fromkeys(name for claim in chosen for name in claim.figures) if name in known
     ]
     others = [name for claim in chosen for name in claim.others]
-    progress, folder = bars(), store.folder / "evidence"
-    with progress, stages.begun(folder, progress, jobs=jobs or -1, every=True, wanted=others) as rest:
-        compute(figures, scale=scale, store=store, n_jobs=jobs, progress=progress)
-        evidence = rest()
+    with Progress(console=Console(stderr=True)) as progress:
+        evidence = stages.gather(store.folder / "evidence", progress, jobs=jobs or -1, every=True, wanted=others)
+    compute(figures, scale=scale, store=store, n_jobs=jobs)
     tables = {figure.name: figure_table(figure, scale, store) for figure in figures}
     found = {name: item.result for name, item in evidence.items()}
     return claims_table(facts.gather(tables, found, committed.measurements(), committed.conformance()), chosen)

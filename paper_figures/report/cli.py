@@ -37,6 +37,7 @@ def report(
     Exit status 3: a file of a figure or a claim can't be used, and is left out.
     """
     from rich.console import Console  # noqa: PLC0415 - light --help
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
     from onebit_files import write_atomically  # noqa: PLC0415
     from paper_figures.claims import facts  # noqa: PLC0415
@@ -47,22 +48,22 @@ def report(
     from paper_figures.render import all_figures, figure_table, render, with_results  # noqa: PLC0415
     from paper_figures.report import committed, stages  # noqa: PLC0415
     from paper_figures.report.page import Content, render_page  # noqa: PLC0415
-    from reference.experiments.sweep import bars, default_store  # noqa: PLC0415
+    from reference.experiments.sweep import default_store  # noqa: PLC0415
     from verification.relation.finding import AdapterError  # noqa: PLC0415
 
     if scale not in list(Scale):
         raise typer.BadParameter(f"--scale must be quick or full, got {scale!r}")
     console, store = Console(), default_store()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         known = all_figures(Scale(scale)).values()
         figures, wanted = with_results([one for one in known if every or not one.extra], Scale(scale))
         left = () if every else tuple(one.name for one in known if one.extra)
         for line in wanted:
             console.print(f"left out {line}", highlight=False, soft_wrap=True)
-        progress = bars()
-        with progress, stages.begun(store.folder / "evidence", progress, jobs=jobs or -1, every=every) as rest:
-            files = render(figures, out / "figures", scale=Scale(scale), store=store, n_jobs=jobs, progress=progress)
-            evidence = rest()
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            evidence = stages.gather(store.folder / "evidence", progress, jobs=jobs or -1, every=every)
+        files = render(figures, out / "figures", scale=Scale(scale), store=store, n_jobs=jobs)
         measurements, conformance = committed.measurements(), committed.conformance()
         tables = {figure.name: figure_table(figure, Scale(scale), store) for figure in figures}
         found = {name: item.result for name, item in evidence.items()}

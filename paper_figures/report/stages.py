@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from joblib import cpu_count
 from rich.progress import Progress
@@ -30,6 +29,8 @@ from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
 from verification.search.plan import PROFILES, Profile
 from verification.search.search import search
+
+T = TypeVar("T")
 
 SAMPLED = {False: 20, True: 60}
 """Mutants that are sampled, of triggers that the search was not made with: in a report, and in one of all."""
@@ -59,52 +60,42 @@ CHECKING = ("theory", "reference", "verification")
 CHECKING_LIBRARIES = ("numpy",)
 
 
-@contextmanager
-def begun(
+def gather(
     folder: Path, progress: Progress, *, jobs: int, every: bool = False, wanted: Sequence[str] | None = None
-) -> Iterator[Callable[[], dict[str, Evidence]]]:
-    """Begin proofs and checks in processes of their own; yields what waits for them, runs the mutants, and returns all.
-
-    What is kept in ``folder`` is taken from there. Where the caller fails or is stopped, these processes end.
+) -> dict[str, Evidence]:
+    """The stages, each from ``folder`` if it is kept there, else computed behind a bar of ``progress``.
 
     Args:
         folder: where evidence is kept between calls; what was finished before an interruption is there.
         progress: draws the bars.
-        jobs: processes for the checks and the mutants; -1 is one a core.
+        jobs: processes; -1 is one a core.
         every: all cases of ``onebit verify``, not :data:`PAIRS`, and more mutants.
         wanted: names of the stages that are wanted; None: all.
     """
     calls = {f"verify-{name}": partial(check, name, folder, every=every) for name in LONG_FIRST}
     calls["proofs"] = partial(proofs, folder)
     calls = {name: find for name, find in calls.items() if wanted is None or name in wanted}
-    others = (cpu_count() if jobs == -1 else jobs) - 1  # the caller computes too
-    with beside(calls, max(1, others), progress, "proofs, checks of our implementations") as futures:
-
-        def rest() -> dict[str, Evidence]:
-            found = {name: future.result() for name, future in futures.items()}
-            if wanted is None or "mutants" in wanted:
-                found["mutants"] = mutants(folder, progress, jobs, SAMPLED[every])
-            return {name: found[name] for name in ORDER if name in found}
-
-        yield rest
+    n_processes = cpu_count() if jobs == -1 else jobs
+    found = side_by_side(calls, n_processes, progress, "proofs, checks of our implementations")
+    if wanted is None or "mutants" in wanted:
+        found["mutants"] = mutants(folder, progress, jobs, SAMPLED[every])
+    return {name: found[name] for name in ORDER if name in found}
 
 
-@contextmanager
-def beside(
-    calls: Mapping[str, Callable[[], Evidence]], jobs: int, progress: Progress, what: str
-) -> Iterator[dict[str, Future[Evidence]]]:
-    """Make ``calls`` in ``jobs`` processes beside the caller, who ends them by failing; ``what`` stands at their bar.
+def side_by_side(calls: Mapping[str, Callable[[], T]], n_processes: int, progress: Progress, what: str) -> dict[str, T]:
+    """The results of ``calls``, made in so many processes, begun in their order; ``what`` stands at their bar.
 
     The processes are spawned by Python itself: our optimizer's adapter starts workers of its own. In a process of
-    joblib's these can't start, for they inherit a start method that only joblib knows.
+    joblib's these can't start, for they inherit a start method that only joblib knows. After a failure or Ctrl-C they
+    are ended.
     """
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=end_with_parent)
-    bar = progress.add_task(what, total=len(calls), visible=bool(calls))
+    if not calls:
+        return {}
+    pool = ProcessPoolExecutor(n_processes, mp_context=get_context("spawn"), initializer=end_with_parent)
     try:
-        futures = {name: pool.submit(call) for name, call in calls.items()}
-        for future in futures.values():
-            future.add_done_callback(lambda _: progress.advance(bar))
-        yield futures
+        futures = {pool.submit(call): name for name, call in calls.items()}
+        done = progress.track(as_completed(futures), total=len(calls), description=what)
+        return {futures[future]: future.result() for future in done}
     except BaseException:
         for process in active_children():
             process.terminate()

@@ -6,7 +6,7 @@ import os
 import signal
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -33,7 +33,7 @@ def sweep(
     *,
     n_jobs: int | None = None,
     scheduler: str | None = None,
-    progress: Progress | None = None,
+    console: Console | None = None,
 ) -> pd.DataFrame:
     """Run all ``configs`` that the store does not hold yet, and return the tables of all, one below the other.
 
@@ -45,7 +45,7 @@ def sweep(
         n_jobs: processes on this machine; None means one a core.
         scheduler: address of a Dask scheduler ("tcp://host:8786"): the runs go to its workers instead, which need
             this package installed. The tables come back here, so no shared disk is needed.
-        progress: draws the bar, with others of the caller's; None: it has standard error for itself.
+        console: where the progress bar is drawn; None means standard error.
 
     Raises:
         ValueError: a configuration is not valid (found before anything runs), or the scheduler cannot be reached.
@@ -56,11 +56,11 @@ def sweep(
         config.build_probe(*config.build())
     missing = [config for config in unique.values() if store.get(config) is None]
     missing.sort(key=lambda config: -config.steps)  # long runs first: the last minutes then use all cores
-    with _stops_on_sigterm(), nullcontext(progress) if progress else bars() as shown:
-        bar = shown.add_task("runs", total=len(unique), completed=len(unique) - len(missing))
+    with _stops_on_sigterm(), _progress(console) as progress:
+        bar = progress.add_task("runs", total=len(unique), completed=len(unique) - len(missing))
         for config, table, cpu_seconds in _compute(missing, n_jobs or os.cpu_count() or 1, scheduler):
             store.put(config, table, cpu_seconds)
-            shown.advance(bar)
+            progress.advance(bar)
     return store.table(configs)
 
 
@@ -117,8 +117,7 @@ def _backend(scheduler: str | None) -> Iterator[None]:
         yield
 
 
-def bars() -> Progress:
-    """Progress bars on standard error: what, how much of it, how long, and how long it will take still."""
+def _progress(console: Console | None) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -126,7 +125,7 @@ def bars() -> Progress:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console or Console(stderr=True),
     )
 
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from multiprocessing import active_children
@@ -165,7 +164,7 @@ def cheap(monkeypatch, tmp_path):
     """The command with everything found at no cost; returns its evidence, which a test may spoil."""
     content = made_up.content(tmp_path)
     monkeypatch.setenv("ONEBIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(stages, "begun", lambda folder, progress, jobs, every: nullcontext(lambda: content.evidence))
+    monkeypatch.setattr(stages, "gather", lambda folder, progress, jobs, every: content.evidence)
     figures = {figure.name: figure for figure, _ in content.pictures}
     monkeypatch.setattr(render, "all_figures", lambda scale: figures)
     monkeypatch.setattr(render, "render", lambda figures, folder, **rest: [file for _, file in content.pictures])
@@ -233,23 +232,17 @@ def test_a_killed_report_leaves_no_check_behind(tmp_path):
     assert not is_running(check)
 
 
-def test_what_runs_beside_ends_where_the_caller_fails():
-    started = []
-
-    def fail():
-        while not started:
-            started.extend(active_children())
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), stages.beside({"a": partial(time.sleep, 600)}, 1, PROGRESS, "calls"):
-        fail()
-    assert not any(check.is_alive() for check in started)
+def test_calls_made_side_by_side_end_with_the_first_failure():
+    calls = {"a": partial(time.sleep, 600), "b": partial(int, "no number")}
+    with pytest.raises(ValueError, match="no number"):
+        stages.side_by_side(calls, 2, PROGRESS, "calls")
+    assert active_children() == []
 
 
-def test_what_runs_beside_is_waited_for():
-    with stages.beside({"a": os.getpid, "b": os.getpid}, 2, PROGRESS, "calls") as futures:
-        pids = {future.result() for future in futures.values()}
-    assert os.getpid() not in pids
+def test_calls_made_side_by_side_have_processes_of_their_own():
+    pids = stages.side_by_side({"a": os.getpid, "b": os.getpid}, 2, PROGRESS, "calls")
+    assert set(pids) == {"a", "b"}
+    assert os.getpid() not in pids.values()
 
 
 def is_running(pid):

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.progress import Progress
+from rich.console import Console
 
 from onebit_files import write_atomically
 from reference.experiments import COLUMNS, RunConfig, RunStore, run, sweep
@@ -25,7 +25,7 @@ from reference.experiments.run import measure
 from reference.problems import PROBLEMS
 from theory.rounding import gamma
 
-QUIET = Progress(disable=True)
+QUIET = Console(quiet=True)
 SWEEP, CONFIG = (importlib.import_module(f"reference.experiments.{name}") for name in ("sweep", "config"))
 TIMING = ["seconds"]
 
@@ -172,9 +172,9 @@ def test_a_sweep_computes_each_run_once_and_resumes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(SWEEP, "_compute", spy)
     configs = [config(seed) for seed in range(3)]
-    first = sweep([*configs, configs[0]], store, progress=QUIET)
-    second = sweep(configs, store, progress=QUIET)
-    third = sweep([*configs, config(7)], store, progress=QUIET)
+    first = sweep([*configs, configs[0]], store, console=QUIET)
+    second = sweep(configs, store, console=QUIET)
+    third = sweep([*configs, config(7)], store, console=QUIET)
     assert computed == [3, 0, 1]
     assert len(first) == 4 * 4
     pd.testing.assert_frame_equal(first.iloc[: len(second)], second, check_exact=True)
@@ -184,14 +184,14 @@ def test_a_sweep_computes_each_run_once_and_resumes(tmp_path, monkeypatch):
 def test_a_bad_configuration_is_found_before_anything_runs(tmp_path):
     bad = RunConfig(problem="quadratic", optimizer="adam", hyper={"lr": -1})
     with pytest.raises(ValueError, match="lr must be"):
-        sweep([config(), bad], RunStore(tmp_path), progress=QUIET)
+        sweep([config(), bad], RunStore(tmp_path), console=QUIET)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_parallel_runs_are_the_serial_ones(tmp_path):
     configs = [config(seed) for seed in range(4)]
-    serial = sweep(configs, RunStore(tmp_path / "a"), n_jobs=1, progress=QUIET)
-    parallel = sweep(configs, RunStore(tmp_path / "b"), n_jobs=2, progress=QUIET)
+    serial = sweep(configs, RunStore(tmp_path / "a"), n_jobs=1, console=QUIET)
+    parallel = sweep(configs, RunStore(tmp_path / "b"), n_jobs=2, console=QUIET)
     assert_equal(serial, parallel)
 
 
@@ -282,10 +282,10 @@ def test_a_handler_of_the_program_stays(tmp_path):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(SWEEP, "_compute", spy)
             patch.setattr(RunStore, "table", lambda *_: None)
-            sweep([config()], RunStore(tmp_path), progress=QUIET)
+            sweep([config()], RunStore(tmp_path), console=QUIET)
             assert seen == [handler]
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            sweep([config()], RunStore(tmp_path), progress=QUIET)
+            sweep([config()], RunStore(tmp_path), console=QUIET)
         assert seen[1] not in {handler, signal.SIG_DFL}
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
@@ -303,14 +303,14 @@ def test_a_sweep_on_a_dask_scheduler(tmp_path):
         dashboard_address=None,
         local_directory=str(tmp_path / "dask"),
     ) as cluster:
-        remote = sweep(configs, RunStore(tmp_path / "a"), scheduler=cluster.scheduler_address, progress=QUIET)
-    assert_equal(remote, sweep(configs, RunStore(tmp_path / "b"), n_jobs=1, progress=QUIET))
+        remote = sweep(configs, RunStore(tmp_path / "a"), scheduler=cluster.scheduler_address, console=QUIET)
+    assert_equal(remote, sweep(configs, RunStore(tmp_path / "b"), n_jobs=1, console=QUIET))
 
 
 def test_a_scheduler_that_does_not_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(SWEEP, "DASK_TIMEOUT", "1s")
     with pytest.raises(ValueError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:1'"):
-        sweep([config()], RunStore(tmp_path), scheduler="tcp://127.0.0.1:1", progress=QUIET)
+        sweep([config()], RunStore(tmp_path), scheduler="tcp://127.0.0.1:1", console=QUIET)
 
 
 def test_a_file_written_through_a_link_leaves_the_link_and_a_device_stays_one(tmp_path):
