@@ -62,6 +62,7 @@ def run(rule, grads_TD, **hyper):
     return for_torch, reference, state, said
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("lr_warmup_steps", [0, 20])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", RULES)
