@@ -50,7 +50,14 @@ IMPLEMENTATIONS = {
 }
 """Ours, each by its adapter in ``verification/adapters``."""
 
-LONG_FIRST = ("optimizer", "kernels-torch", "kernels-cpu", "reference", "reference-collective")
+LONG_FIRST = (
+    "verify-optimizer",
+    "verify-kernels-torch",
+    "verify-kernels-cpu",
+    "verify-reference",
+    "proofs",
+    "verify-reference-collective",
+)
 """The order in which they are begun."""
 
 ORDER = ("proofs", *(f"verify-{name}" for name in IMPLEMENTATIONS), "mutants")
@@ -72,9 +79,9 @@ def gather(
         every: all cases of ``onebit verify``, not :data:`PAIRS`, and more mutants.
         wanted: names of the stages that are wanted; None: all.
     """
-    calls = {f"verify-{name}": partial(check, name, folder, every=every) for name in LONG_FIRST}
-    calls["proofs"] = partial(proofs, folder)
-    calls = {name: find for name, find in calls.items() if wanted is None or name in wanted}
+    finders = {f"verify-{name}": partial(check, name, folder, every=every) for name in IMPLEMENTATIONS}
+    finders["proofs"] = partial(proofs, folder)
+    calls = {name: finders[name] for name in LONG_FIRST if wanted is None or name in wanted}
     n_processes = cpu_count() if jobs == -1 else jobs
     found = side_by_side(calls, n_processes, progress, "proofs, checks of our implementations")
     if wanted is None or "mutants" in wanted:
