@@ -16,6 +16,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from onebit_files import writable_folder
 from onebit_signals import handled_by
 from reference.experiments.config import RunConfig
 from reference.experiments.run import run
@@ -49,12 +50,15 @@ def sweep(
 
     Raises:
         ValueError: a configuration is not valid (found before anything runs), or the scheduler cannot be reached.
+        OSError: nothing can be written into the store's folder.
     """
     configs = list(configs)
     unique = {config.key(): config for config in configs}
     for config in unique.values():
         config.build_probe(*config.build())
     missing = [config for config in unique.values() if store.get(config) is None]
+    if missing:
+        writable_folder(store.folder)
     missing.sort(key=lambda config: -config.steps)  # long runs first: the last minutes then use all cores
     with _stops_on_sigterm(), _progress(console) as progress:
         bar = progress.add_task("runs", total=len(unique), completed=len(unique) - len(missing))

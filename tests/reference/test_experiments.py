@@ -233,6 +233,12 @@ sweep([{endless}, *(config(seed, 20) for seed in range(1, 4))], Told(Path(sys.ar
 ENDLESS = "config(0, 10**12)"
 
 
+def test_a_store_that_can_not_be_written_is_told_before_anything_runs(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        sweep([config()], RunStore(tmp_path / "file"), console=QUIET)
+
+
 @pytest.mark.parametrize(
     ("sigint", "sent", "status", "jobs"),
     [
