@@ -105,13 +105,14 @@ def side_by_side(calls: Mapping[str, Callable[[], T]], n_processes: int, progres
     """
     if not calls:
         return {}
+    others = set(active_children())
     pool = ProcessPoolExecutor(n_processes, mp_context=get_context("spawn"), initializer=end_with_parent)
     try:
         futures = {pool.submit(call): name for name, call in calls.items()}
         done = progress.track(as_completed(futures), total=len(calls), description=what)
         return {futures[future]: future.result() for future in done}
     except BaseException:
-        for process in active_children():
+        for process in set(active_children()) - others:
             process.terminate()
         raise
     finally:
