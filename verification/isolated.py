@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onebit_files import error_line
 from onebit_signals import handled_by
@@ -34,9 +34,6 @@ from verification.search.driver import Driver
 from verification.search.plan import Profile
 from verification.search.search import search
 from verification.search.verdicts import Result, Verdict
-
-if TYPE_CHECKING:
-    pass
 
 GRACE = 30.0
 """Seconds past its limit after which a check is ended that does not stop by itself: a call does not come back."""

@@ -166,15 +166,15 @@ class Simulation:
         """delta_i (N, D), formed from u_i and s_i."""
         if self.steps <= self.hyper.freeze_step:
             return torch.zeros(self.layout.n_chunks, self.layout.dim, device=self.params.device)
-        u_ND, scales_NK = (torch.stack([getattr(one, name) for one in self.workers]) for name in ("u", "u_scale"))
-        return error_of(u_ND, scales_NK, self.layout)
+        u_ND = torch.stack([worker.u for worker in self.workers])
+        return error_of(u_ND, torch.stack([worker.u_scale for worker in self.workers]), self.layout)
 
     def server_error_D(self) -> Tensor:
         """delta-bar (D,), formed from the chunks' w and S_j."""
         if not self.servers:
             return torch.zeros_like(self.momentum)
-        w_D, scales = (torch.cat([getattr(one, name) for one in self.servers]) for name in ("w", "w_scale"))
-        return error_of(w_D, scales, self.layout)
+        w_D = torch.cat([server.w for server in self.servers])
+        return error_of(w_D, torch.cat([server.w_scale for server in self.servers]), self.layout)
 
     def scales(self) -> tuple[Tensor, Tensor]:
         """The workers' s_i (N,) and the servers' S_j (n_chunks,) of the last step, or those of their blocks."""

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from onebit_files import digest_of, write_atomically
+from onebit_files import digest_of, writable_folder, write_atomically
 
 SOURCES = {".py", ".c", ".h", ".v"}
 RECORD = "kernel-record.json"
@@ -61,6 +61,9 @@ def obtain(
         libraries: distributions whose version may decide it.
         folder: where evidence is kept between calls.
         find: returns plain JSON; called only where nothing fitting is kept.
+
+    Raises:
+        OSError: nothing can be kept in ``folder``; told before ``find`` is called.
     """
     digest, versions = source_digest(packages), versions_of(libraries)
     key = hashlib.sha256(json.dumps([command, digest, versions], sort_keys=True).encode()).hexdigest()[:16]
@@ -68,6 +71,7 @@ def obtain(
     try:
         return Evidence(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):  # none, or one that this version does not understand
+        writable_folder(folder)  # before minutes of work
         evidence = Evidence(name, command, _now(), digest, versions, find())
         write_atomically(file, evidence.to_json())
         return evidence

@@ -17,7 +17,6 @@ from joblib import cpu_count
 from rich.progress import Progress
 
 import verification
-from onebit_files import writable_folder
 from onebit_signals import stoppable
 from paper_figures.report.evidence import Evidence, obtain
 from theory.json_rows import as_dict as theorem_as_dict
@@ -80,15 +79,11 @@ def gather(
         jobs: processes; -1 is one a core.
         every: all cases of ``onebit verify``, not :data:`PAIRS`, and more mutants.
         wanted: names of the stages that are wanted; None: all.
-
-    Raises:
-        OSError: nothing can be kept in ``folder``.
     """
     finders = {f"verify-{name}": partial(check, name, folder, every=every) for name in IMPLEMENTATIONS}
     finders["proofs"] = partial(proofs, folder)
     calls = {name: finders[name] for name in LONG_FIRST if wanted is None or name in wanted}
     n_processes = cpu_count() if jobs == -1 else jobs
-    writable_folder(folder)
     with stoppable():
         found = side_by_side(calls, n_processes, progress, "proofs, checks of our implementations")
         if wanted is None or "mutants" in wanted:

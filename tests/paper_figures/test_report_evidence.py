@@ -95,6 +95,14 @@ def test_another_command_or_library_finds_it_again(package, tmp_path):
     assert find.calls == 3
 
 
+def test_a_folder_that_can_not_be_written_is_told_before_anything_is_found(package, tmp_path):
+    (tmp_path / "file").touch()
+    find = Finder()
+    with pytest.raises(OSError, match="file"):
+        call(find, tmp_path / "file")
+    assert find.calls == 0
+
+
 @pytest.mark.parametrize("damage", ["", '{"name": "thing"', '{"other": 1}', "[]"])
 def test_a_damaged_file_is_found_again(package, tmp_path, damage):
     find = Finder()
