@@ -72,6 +72,7 @@ class _Delivered:
     """What the other process has sent so far, and when it must have sent more."""
 
     limit: float
+    only: Sequence[str] = ()
     name: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     cases: int = 0
@@ -110,6 +111,10 @@ class _Delivered:
         """What was found until the search ended before its time."""
         if self.searched is not None:
             return replace(self.searched, notes=[*self.searched.notes, why])
+        if not self.name:  # nobody knows yet which of them the class has
+            why += ", before the class had been driven once"
+            wanted = [clause for clause in CLAUSES if not self.only or clause.id in self.only]
+            self.verdicts = {clause.id: Verdict(clause) for clause in wanted}
         for verdict in self.verdicts.values():
             verdict.note = "" if verdict.outcome == "fails" else why
         return Result(list(self.verdicts.values()), [], {}, [why], self.cases, seconds)
@@ -144,7 +149,7 @@ def search_isolated(
         ValueError: the class can't be loaded or driven, or its process ended before the first case; one sentence.
     """
     began = time.monotonic()
-    delivered = _Delivered(60 * (profile.minutes if minutes is None else minutes))
+    delivered = _Delivered(60 * (profile.minutes if minutes is None else minutes), only)
     delivered.ends = began + max(delivered.limit, LOADING) + GRACE
     options = {"profile": profile, "name": name, "seed": seed, "only": tuple(only), "minutes": minutes, "jobs": jobs}
     ours, theirs = Pipe()

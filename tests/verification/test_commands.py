@@ -22,6 +22,7 @@ from verification.mutants import score as scoring
 from verification.raised import of_the_user
 from verification.search.cases import CollectiveCase
 from verification.search.causes import Cause
+from verification.search.clauses import CLAUSES
 from verification.search.driver import Driver
 from verification.search.plan import PROFILES
 from verification.search.search import search
@@ -316,6 +317,31 @@ def test_a_call_that_never_comes_back_is_ended(tmp_path, quick, monkeypatch, cap
     assert "does a call not come back?" in capsys.readouterr().out
 
 
+STOPPABLE = (
+    "import signal, sys, typer; from verification.cli import verify\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "app = typer.Typer()\napp.command()(verify)\napp(sys.argv[1:])\n"
+)
+"""The command, which answers Ctrl-C wherever the tests are run."""
+
+
+@pytest.mark.parametrize("only", [(), ("optimizer.frozen", "optimizer.dead")])
+def test_a_search_that_is_stopped_before_its_first_case_lists_every_clause_as_not_checked(tmp_path, only):
+    path, out, junit = tmp_path / "stops.py", tmp_path / "out.json", tmp_path / "out.xml"
+    path.write_text("import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(300)\n")
+    options = [part for name in only for part in ("--clause", name)]
+    arguments = [sys.executable, "-c", STOPPABLE, f"{path}:Stops", "--json", out, "--junit", junit, *options]
+    ran = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 130
+    rows = json.loads(out.read_text())["properties"]
+    assert [row["property"] for row in rows] == list(only or (clause.id for clause in CLAUSES))
+    assert {row["outcome"] for row in rows} == {"not checked"}
+    assert all("was stopped" in row["note"] for row in rows)
+    suite = ElementTree.parse(junit).getroot()
+    assert suite.get("errors") == suite.get("tests") == str(len(rows))
+    assert f"{len(rows)} not checked" in ran.stdout
+
+
 def test_a_stopped_search_says_and_writes_what_it_found(tmp_path, quick):
     path, out = tmp_path / "stops.py", tmp_path / "out.json"
     path.write_text(
@@ -324,12 +350,7 @@ def test_a_stopped_search_says_and_writes_what_it_found(tmp_path, quick):
         "        self.x *= 2\n        Stops.seen += 1\n"
         "        if Stops.seen == 500:\n            os.kill(os.getppid(), signal.SIGINT)\n"
     )
-    script = (
-        "import signal, sys, typer; from verification.cli import verify\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "app = typer.Typer()\napp.command()(verify)\napp(sys.argv[1:])\n"
-    )
-    arguments = [sys.executable, "-c", script, f"{path}:Stops", "--json", str(out)]
+    arguments = [sys.executable, "-c", STOPPABLE, f"{path}:Stops", "--json", str(out)]
     ran = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 130
     assert "the search was stopped" in ran.stdout

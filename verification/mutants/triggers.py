@@ -88,6 +88,11 @@ DEVELOPMENT: tuple[Trigger, ...] = (
     elements("from element 100 on", 101, (257, 1024), lambda now: np.arange(now.dim) >= 100),
     elements("at the last element", 1, (8, 40), lambda now: np.arange(now.dim) == now.dim - 1),
     Trigger("at zero-variance coordinates", lambda now: now.dead.any(), {"dead": DEAD}, lambda now: now.dead),
+    Trigger(
+        "with one zero-variance coordinate or two of many",
+        lambda now: now.dim > 256 and 0 < np.count_nonzero(now.dead) < 3,
+        {"dead": DEAD, "size": ((257, 1024),)},
+    ),
     Trigger("with eps = 0", lambda now: now.hyper.eps == 0, {"eps": (0.0,)}),
     Trigger("started again on other workers", lambda now: now.other_n, {"begin": ("used",)}),
     Trigger("where v is tiny", lambda now: now.tiny.any(), {"dead": ("nearly",)}, lambda now: now.tiny),
