@@ -134,7 +134,7 @@ class LambRelation(StepRelation):
             )
             for dtype in (traits.dtype, "float64")
         )
-        slack_D += traits.lost(8) * (1 + rebuilt.reach)
+        slack_D += traits.lost(8) * (1 + rebuilt.reach) * ((old_D != 0) | (rebuilt.reach > 0))
         expected_D = h.beta2 * old_D + (1 - h.beta2) * rebuilt.value**2
         yield from differs("F6", "fresh_variance", name, self.after.fresh_variance_D, expected_D, slack_D)
 

@@ -90,19 +90,22 @@ class StepRelation(Transition):
 
     def _flushed_adam(
         self, lr: float, m: Floats, v: Floats, g: Floats, corrections: tuple[float, float]
-    ) -> tuple[Floats, float, Floats]:
+    ) -> tuple[Floats, Floats, Floats]:
         """What flushed subnormals may add to the tolerances of x, m and v.
 
         m and v are formed by at most 8 operations, of operands that were flushed, with factors of at most 1, or abs(g)
-        where (1 - beta2) g comes before its product with g. The root of v loses min(sqrt(l), l / sqrt(v)).
+        where (1 - beta2) g comes before its product with g; of zeros alone nothing is lost. The root of v loses
+        min(sqrt(l), l / sqrt(v)).
         """
-        lost_v = self.traits.lost(8) * (1 + g)
+        some_D = (self.grads_ND != 0).any(axis=0)
+        lost_m = self.traits.lost(8) * ((self.before.momentum_D != 0) | some_D)
+        lost_v = self.traits.lost(8) * (1 + g) * ((self.before.variance_D != 0) | some_D)
         with np.errstate(divide="ignore", invalid="ignore"):
             root = np.sqrt(v / corrections[1])
             lost_root = np.fmin(np.sqrt(lost_v), lost_v / np.sqrt(v)) / corrections[1] ** 0.5
             size = 1 / np.maximum(root + self.hyper.eps - lost_root, self.hyper.eps)
             in_params = self.flushed_step(lr, size, corrections[0], np.abs(m) * lost_root * size * size)
-        return in_params, self.traits.lost(8), lost_v
+        return in_params, lost_m, lost_v
 
     def flushed_step(self, lr: float, size: Any, correction: float, in_update: Any = 0.0) -> Floats:
         """The same for x alone, whose update is m/b1 times at most ``size``, with ``in_update`` lost in it before."""

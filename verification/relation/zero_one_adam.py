@@ -62,7 +62,8 @@ class ZeroOneRelation(Transition):
             )
             for dtype in (self.traits.dtype, "float64")
         )
-        tolerance_D += self.traits.lost(8) * (1 + np.abs(g_D))
+        some_D = (v_D != 0) | (self.grads_ND != 0).any(axis=0)  # of zeros alone nothing is lost
+        tolerance_D += self.traits.lost(8) * (1 + np.abs(g_D)) * some_D
         expected_D = h.beta2 * v_D + (1 - h.beta2) * g_D * g_D
         yield from differs("F1", "refresh", "variance_D", self.after.variance_D, expected_D, tolerance_D)
 
@@ -79,7 +80,8 @@ class ZeroOneRelation(Transition):
             rounding.momentum_tolerance(m_ND, g_ND, 0.0, h.beta1, dtype, complement=self.traits.complement)
             for dtype in (self.traits.dtype, "float64")
         )
-        return Known(h.beta1 * m_ND + (1 - h.beta1) * g_ND, tolerance_ND + self.traits.lost(8))
+        tolerance_ND = tolerance_ND + self.traits.lost(8) * ((m_ND != 0) | (g_ND != 0))
+        return Known(h.beta1 * m_ND + (1 - h.beta1) * g_ND, tolerance_ND)
 
     @cached_property
     def sum(self) -> Known:
