@@ -45,8 +45,8 @@ KINDS = ("error", "begin", "found", "case", "tell", "searched", "result")
 """What is sent."""
 
 SPOILT = (
-    "wrote into a file descriptor that it did not open, by which the check is told what is found: let it write only to "
-    "files of its own"
+    "wrote into a file descriptor that it did not open, or closed it, by which the check is told what is found: let it "
+    "use only files of its own"
 )
 
 
@@ -228,7 +228,10 @@ def main(descriptor: int) -> None:
     def send(*message: Any) -> None:
         if os.getpid() != owner:
             os._exit(1)
-        pipe.send(message)
+        try:
+            pipe.send(message)
+        except OSError:  # the class has closed it
+            os._exit(0)
 
     try:
         driver = Driver(load_class(target), apart=True)

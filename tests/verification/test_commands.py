@@ -280,6 +280,17 @@ def test_what_the_class_writes_into_the_pipe_of_the_check_is_told(written, tmp_p
     assert "wrote into a file descriptor that it did not open" in told + " ".join(capsys.readouterr().out.split())
 
 
+def test_a_class_that_closes_the_pipe_of_the_check_is_told_in_one_line(tmp_path, quick, capfd):
+    path = tmp_path / "closes.py"
+    path.write_text(
+        "import os\nfrom verification.independent.optimizers import Eager\n"
+        "class Closes(Eager):\n    def step(self, g):\n        super().step(g)\n        os.closerange(3, 256)\n"
+    )
+    with pytest.raises(typer.BadParameter, match="or closed it"):
+        call(verify, f"{path}:Closes")
+    assert not capfd.readouterr().err
+
+
 def test_a_clause_that_raises_does_not_blame_the_class(tmp_path, quick):
     path = tmp_path / "mine.py"
     path.write_text(

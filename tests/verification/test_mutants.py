@@ -6,20 +6,22 @@ import ast
 import inspect
 import math
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from verification.independent.false_alarms import alarms_of, correct_classes, qualified
-from verification.mutants import error_feedback, events, scale, skips, update
+from verification.mutants import error_feedback, events, masks, scale, skips, update
 from verification.mutants.base_lamb import BaseLamb
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.mutants.base_zero_one import BaseZeroOne
 from verification.mutants.conditional import conditional
 from verification.mutants.families import ONLY_ALWAYS, all_bugs
 from verification.mutants.score import Mutant, population, row_of, sample, share_interval, triggers, witnessed
-from verification.mutants.triggers import DEVELOPMENT, HELD_OUT, both
+from verification.mutants.triggers import ALWAYS, DEVELOPMENT, HELD_OUT, both
 from verification.protocol import Hyper
+from verification.search.cases import OptimizerCase
 from verification.search.collective_space import large_cases
 from verification.search.driver import Driver
 from verification.search.plan import PROFILES, Plan
@@ -225,3 +227,32 @@ def test_a_large_sample_is_found():
     rows = [row_of(mutant) for mutant in sample("held-out", 150, 11)]
     counted = [row for row in rows if row.differs]
     assert sum(bool(row.killed_by) for row in counted) >= 0.98 * len(counted)
+
+
+LOOSER = ({"flushes_subnormals": True}, {"correction": "float32"}, {"complement": "subtracted"})
+"""Declarations that make tolerances larger."""
+
+
+@pytest.mark.one_in(100)
+@pytest.mark.parametrize("declared", LOOSER, ids=str)
+@pytest.mark.parametrize(
+    ("bug", "level"),
+    [(b, one) for b in all_bugs() for one in ALWAYS.levels if b.suits(one)],
+    ids=lambda one: getattr(one, "id", one),
+)
+def test_no_declaration_hides_a_fault(bug, level, declared):
+    """A fault is found in a class, too, that declares what is not so: the tolerance that comes with it is small."""
+    looser = type(bug.under_test.__name__, (bug.under_test,), declared)
+    assert row_of(Mutant(replace(bug, under_test=looser), ALWAYS, level)).killed_by
+
+
+@pytest.mark.parametrize("bug", [masks.FloorOverDead, masks.FloorRaisesDead], ids=lambda bug: bug.__name__)
+def test_a_wrong_floor_is_found_where_subnormals_are_flushed(bug):
+    class Flushing(bug):
+        flushes_subnormals = True
+
+    grads_ND = np.array([[1, 0, 2]], np.float32)
+    for hyper in (Hyper(freeze_step=1, variance_floor=0.5), Hyper(freeze_step=1, variance_floor=0.5, scale="l1")):
+        case = OptimizerCase(np.zeros(3, np.float32), np.stack([grads_ND] * 2), 1, hyper, ("step", "step"))
+        assert [one.clause for one in check(Driver(Flushing), case, set())][:1] == ["floor"]
+        assert not list(check(Driver(type("Right", (BaseOptimizer,), {"flushes_subnormals": True})), case, set()))

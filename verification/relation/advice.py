@@ -69,14 +69,14 @@ def _text(declares: Declares) -> str:
 
 
 def unsaid(scale: Scale, traits: Traits) -> Iterator[Declares]:
-    """Other scales, one server, and hardware that takes subnormal numbers for 0, the fewest changes first."""
+    """Hardware that takes subnormal numbers for 0, which allows least; other scales, one server, and both."""
     other, one = ("scale", "l1" if scale == "l2" else "l2"), ("server_chunks", 1)
+    if not traits.flushes_subnormals:
+        yield (("flushes_subnormals", True),)
     yield (other,)
     if traits.server_chunks is None:
         yield (one,)
         yield other, one
-    if not traits.flushes_subnormals:
-        yield (("flushes_subnormals", True),)
 
 
 def other_multiples(traits: Traits, shape: tuple[int, ...]) -> Iterator[Declares]:
