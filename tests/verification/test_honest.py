@@ -412,3 +412,42 @@ def test_a_clause_that_is_left_out_says_why(tmp_path, quick):
     path.write_text("from verification.independent.optimizers import Eager\nclass Forgets(Eager):\n    save = None\n")
     with pytest.raises(typer.BadParameter, match=r"has no clause optimizer\.resume: Forgets has no save\(\)"):
         call(verify, f"{path}:Forgets", clause="optimizer.resume")
+
+
+class WithinSizes(Vectorised):
+    """Chunks of 32, of at most 120 elements; where D is a multiple of 32 N one chunk is longer, and one is empty."""
+
+    chunk_multiple, sizes = 32, range(1, 121)
+
+    def allreduce(self, buffers_ND, worker_errors_ND, server_error_D):
+        n, dim = buffers_ND.shape
+        self.server_chunks = n - (n > 1 and dim % (32 * n) == 0)
+        outputs = super().allreduce(buffers_ND, worker_errors_ND, server_error_D)
+        del self.server_chunks
+        return outputs
+
+
+def test_declared_sizes_lie_beside_multiples_too():
+    """A size that a class declares is drawn for each of its places beside a multiple of the chunks, as others are."""
+    driver = Driver(WithinSizes)
+    space = Plan.of(driver, "collective", PROFILES["quick"], 0).space
+    assert space.features["edge"] == tuple(EDGES)
+    on = {**{name: levels[0] for name, levels in space.features.items()}, "size": (41, 256), "edge": "on"}
+    for n in (2, 3):
+        sizes = {optimizer_space.dims(on, n, driver.traits, np.random.default_rng(seed)) for seed in range(20)}
+        assert sizes == {32 * n}
+    assert search(driver, only=["collective.server_scale"]).of("fails")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "edges"), [((64, 128), ("any", "on")), ((9, 65), ("any", "1 over")), ((5,), ("any",))]
+)
+def test_no_row_asks_for_a_place_that_no_declared_size_has(sizes, edges):
+    declared = type("Declared", (Vectorised,), {"sizes": sizes})
+    plan = Plan.of(Driver(declared), "collective", PROFILES["quick"], 0)
+    assert plan.space.features["edge"] == edges
+    for row, seed in plan.rows:
+        dims = [inputs[0].shape[1] for inputs in plan.case(row, seed).calls]
+        assert set(dims) <= set(sizes)
+        low, high = row["size"]
+        assert low <= dims[-1] <= high

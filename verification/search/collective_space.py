@@ -13,7 +13,6 @@ from verification.search.cases import Call, CollectiveCase
 from verification.search.covering import Row, Rule, Space, excluded_by
 from verification.search.dyadic import exact_round, exact_sizes
 from verification.search.optimizer_space import (
-    EDGE_RULES,
     NO_MEANING,
     TOO_LONG,
     allowed_edges,
@@ -22,6 +21,7 @@ from verification.search.optimizer_space import (
     allowed_workers,
     corner_rows,
     dims,
+    edge_rules,
     large_rows,
     worker_levels,
     workers,
@@ -63,11 +63,10 @@ def collective_space(traits: Traits) -> Space:
         "layout": allowed_layouts(traits),
         "factor": (1.0, 2.0**20, 2.0**-20, -1.0),
     }
-    return Space(features, excluded_by(EXCLUDED))
+    return Space(features, excluded_by((*edge_rules(traits), *EXCLUDED)))
 
 
 EXCLUDED: tuple[Rule, ...] = (
-    *EDGE_RULES,
     ("size", lambda size: size[0] >= 16385, "workers", lambda n: n[1] > 4, TOO_LONG),
     ("size", lambda size: size[0] >= 257, "workers", lambda n: n[1] > 16, TOO_LONG),
     ("size", lambda size: size[0] >= 16385, "calls", lambda calls: calls[1] > 1, TOO_LONG),
@@ -93,10 +92,13 @@ def collective_case(row: Row, traits: Traits, rng: np.random.Generator) -> Colle
     dim = dims(row, n, traits, rng)
     count = int(rng.integers(*row["calls"], endpoint=True))
     shapes = [(n, dim)] * count
-    if row["sizes"] == "several" and traits.sizes is None:
+    if row["sizes"] == "several":
+        others = [dim, 2 * dim, max(1, dim // 2), 9]
+        if traits.sizes is not None:
+            others = [dim, *rng.choice([size for size in traits.sizes if size <= 2 * dim], len(others) - 1)]
         for i in range(count - 1):
             other = rng.choice([m for m in allowed_workers(traits) if m <= max(4, n)] or [n])
-            shapes[i] = (int(rng.choice([other, n])), int(rng.choice([dim, 2 * dim, max(1, dim // 2), 9])))
+            shapes[i] = (int(rng.choice([other, n])), int(rng.choice(others)))
     calls = tuple(_call(_later(row, rng) if i else row, shape, traits, rng) for i, shape in enumerate(shapes))
     return CollectiveCase(calls, row["layout"], row["factor"])
 

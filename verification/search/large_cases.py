@@ -60,7 +60,7 @@ def corners(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]
 
 def long_sums(traits: Traits) -> list[OptimizerCase]:
     """Cases that no row holds: a long sum that stands still."""
-    if not traits.compresses or traits.sizes is not None:
+    if not traits.compresses or not _takes(2**18, traits):
         return []
     found = []
     levels, draw, rng = traits.checked_as.levels, traits.checked_as.draw, np.random.default_rng(0)
@@ -72,6 +72,11 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
         case_hyper = traits.hyper(**{**hyper, "scale": scale, "freeze_step": freeze})
         found.append(OptimizerCase(np.zeros(2**18, dtype), grads_TND, n, case_hyper, ("step",) * steps))
     return found
+
+
+def _takes(dim: int, traits: Traits) -> bool:
+    """Whether the class takes so many elements."""
+    return traits.sizes is None or dim in traits.sizes
 
 
 def _plain(traits: Traits) -> dict[str, Any]:
@@ -89,11 +94,13 @@ def lone_ratios(traits: Traits) -> list[OptimizerCase]:
     Drawn gradients put the ratio of many elements at its limits. Here all of them but one are alike, so v' stays v; of
     that one v falls. It stands at the begin of its layer, at the end of three, at an even and at an odd place.
     """
-    if "max_ratio" not in traits.checked_as.levels or traits.sizes is not None:
+    if "max_ratio" not in traits.checked_as.levels:
         return []
     length, free = 2**15 + 8, traits.taken("layers") is None
     sizes = tuple(length + k for k in range(6)) if free else ()
     dim = sum(sizes) or length
+    if not _takes(dim, traits):
+        return []
     begins = np.cumsum(sizes) - sizes
     lone = [0, *(begins[2:5] - 1), begins[4] + 12_346, begins[5] + 12_345] if free else [length - 1]
     rng, dtype, n = np.random.default_rng(0), traits.numpy_dtype, allowed_workers(traits)[0]
@@ -115,11 +122,13 @@ def lone_norms(traits: Traits) -> list[OptimizerCase]:
     In drawn layers so large, one element more or less is lost in the rounding of a norm. It stands at the end of each
     layer, then at the begin, then at an odd place. By weight decay x is part of u.
     """
-    if "max_trust" not in traits.checked_as.levels or traits.sizes is not None:
+    if "max_trust" not in traits.checked_as.levels:
         return []
     free = traits.taken("layers") is None
     sizes = tuple(2**12 + k for k in range(8)) if free else ()
     dim = sum(sizes) or 2**12 + 1
+    if not _takes(dim, traits):
+        return []
     ends = np.cumsum(sizes or (dim,))
     begins = np.r_[0, ends[:-1]]
     rng, dtype, n = np.random.default_rng(0), traits.numpy_dtype, allowed_workers(traits)[0]

@@ -113,7 +113,7 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         for least, most in product(features[low], features[high])
         if least > most
     ]
-    return Space(features, excluded_by((*EXCLUDED, *traits.checked_as.excluded, *empty)))
+    return Space(features, excluded_by((*edge_rules(traits), *EXCLUDED, *traits.checked_as.excluded, *empty)))
 
 
 def allowed_layouts(traits: Traits) -> tuple[str, ...]:
@@ -151,8 +151,36 @@ def allowed_sizes(traits: Traits) -> tuple[Range, ...]:
 
 
 def allowed_edges(traits: Traits) -> tuple[str, ...]:
-    """Levels of where D lies beside a multiple; a class that declares its sizes has those."""
-    return tuple(EDGES) if traits.sizes is None else ("any",)
+    """Levels of where D lies beside a multiple; of a class that declares its sizes those that some size has."""
+    if traits.sizes is None:
+        return tuple(EDGES)
+    return tuple(name for name in EDGES if any(_fits(size, name, traits.chunk_multiple) for size in traits.sizes))
+
+
+def _fits(size: int, edge: str, unit: int) -> bool:
+    """Whether D lies so far beyond a multiple of ``unit``."""
+    off = EDGES[edge]
+    return off is None or (size >= unit + off and (size - off) % unit == 0)
+
+
+def edge_rules(traits: Traits) -> tuple[Rule, ...]:
+    """What is not combined with where D lies; also levels of D in which no size that the class declares lies there."""
+    sizes = traits.sizes
+    if sizes is None:
+        return EDGE_RULES
+
+    def rule(low: int, high: int, edge: str) -> Rule:
+        return "size", partial(operator.eq, (low, high)), "edge", partial(operator.eq, edge), NO_ROOM
+
+    return (
+        *EDGE_RULES,
+        *(
+            rule(low, high, edge)
+            for low, high in allowed_sizes(traits)
+            for edge in allowed_edges(traits)
+            if not any(low <= size <= high and _fits(size, edge, traits.chunk_multiple) for size in sizes)
+        ),
+    )
 
 
 def _inside(ranges: Sequence[Range], allowed: Sequence[int]) -> tuple[Range, ...]:
@@ -183,7 +211,6 @@ EDGE_RULES: tuple[Rule, ...] = (
 )
 
 EXCLUDED: tuple[Rule, ...] = (
-    *EDGE_RULES,
     ("size", lambda size: size[0] >= 16385, "workers", lambda n: n[1] > 4, TOO_LONG),
     ("size", lambda size: size[0] >= 257, "workers", lambda n: n[1] > 16, TOO_LONG),
     ("size", lambda size: size[0] >= 41, "workers", lambda n: n[1] > 64, TOO_LONG),
@@ -275,11 +302,14 @@ def workers(level: Range, traits: Traits, rng: np.random.Generator) -> int:
 def dims(row: Row, n: int, traits: Traits, rng: np.random.Generator) -> int:
     """D within its level: anywhere, if large nearer its low end, or beside a multiple of chunks * ``chunk_multiple``.
 
-    Where the level has no such multiple, beside one of ``chunk_multiple`` alone.
+    Where the level has no such multiple, beside one of ``chunk_multiple`` alone. Of declared sizes it is one of them.
     """
     (low, high), off = row["size"], EDGES[row["edge"]]
     if traits.sizes is not None:
-        return int(rng.choice([size for size in traits.sizes if low <= size <= high]))
+        inside = [size for size in traits.sizes if low <= size <= high]
+        units = ((traits.server_chunks or n) * traits.chunk_multiple, traits.chunk_multiple)
+        there = ([size for size in inside if _fits(size, row["edge"], unit)] for unit in units)
+        return int(rng.choice(next(filter(None, there), inside)))
     size = int(low * (high / low) ** rng.random()) if low > 256 else int(rng.integers(low, high, endpoint=True))
     if off is None and rng.random() < 0.5:
         return size
