@@ -6,14 +6,16 @@ It imports nothing of the project, and nothing that has to be installed.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -88,6 +90,31 @@ def write_atomically(path: Path, text: str) -> None:
     """Write ``text`` to ``path`` so that it holds either its old content or all of the new one; errors as above."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
+
+
+def sealed(content: Mapping[str, Any]) -> str:
+    """``content`` as JSON that says by a digest whether it is still what was written; for :func:`unsealed`."""
+    plain = json.loads(json.dumps(content))
+    return json.dumps({"sha256": _digest_of_json(plain), **plain}, indent=1)
+
+
+def unsealed(text: str) -> dict[str, Any]:
+    """What was given to :func:`sealed`.
+
+    Raises:
+        ValueError: it is not what was written: cut off, changed, or something else.
+    """
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        content = None
+    if not isinstance(content, dict) or content.pop("sha256", None) != _digest_of_json(content):
+        raise ValueError("it is not what was written")
+    return content
+
+
+def _digest_of_json(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def digest_of(files: Iterable[tuple[str, Path]]) -> str:

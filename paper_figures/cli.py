@@ -62,13 +62,19 @@ def figures(
     if scale not in list(Scale):
         raise typer.BadParameter(f"--scale must be quick or full, got {scale!r}")
     known, console = all_figures(Scale(scale)), Console()
+    several = f"there are {', '.join(known)}"
+    for name in names or []:
+        if name not in known:
+            missing = f"there is no figure {name!r} at --scale {scale}; {alike(name, known) or several}"
+            raise typer.BadParameter(". ".join((missing, *contributions.broken())))
     if show_list:
-        rows = listed(known.values())
+        listing = [known[name] for name in names or known]
+        rows = listed(listing)
         if json_file:
             write_atomically(json_file, json.dumps(rows, indent=1, ensure_ascii=False))
-        width = max(map(len, known))
+        width = max(len(figure.name) for figure in listing)
         console.print(f"{'name':<{width}}  minutes  claims; what it shows, and beside what", style="bold")
-        for figure, row in zip(known.values(), rows, strict=True):
+        for figure, row in zip(listing, rows, strict=True):
             shows = f"    {figure.title}; beside: {figure.beside}"
             line = f"{figure.name:<{width}}  {minutes_text(figure):<7}  {' '.join(row['claims'])}".rstrip()
             console.print(f"{line}\n{shows}", highlight=False, markup=False, soft_wrap=True)
@@ -84,11 +90,6 @@ def figures(
             console.print(trained, soft_wrap=True)
         tell_broken(console)
         return
-    several = f"there are {', '.join(known)}"
-    for name in names or []:
-        if name not in known:
-            missing = f"there is no figure {name!r} at --scale {scale}; {alike(name, known) or several}"
-            raise typer.BadParameter(". ".join((missing, *contributions.broken())))
     try:
         chosen, wanted = with_results([known[name] for name in names or known], Scale(scale))
         if names and wanted:

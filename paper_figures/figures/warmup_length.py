@@ -14,7 +14,7 @@ from paper_figures.figure import PaperFigure, Scale
 from paper_figures.numbers import diverged, share_of, times
 from reference.experiments import RunConfig
 
-SMALL = replace(DIGITS, lr=1e-2, problem_args={"hidden_sizes": [32, 32]}, steps=400, record_every=200)
+SMALL = replace(DIGITS, lr=1e-2, problem_args={"hidden_sizes": [32, 32]}, steps=400, record_every=200, n_seeds=20)
 FREEZE_STEPS = (1, 3, 10, 30, 100, 200)
 SHOWN = (ONE_BIT, ONE_BIT_NO_FLOOR, ONE_BIT_CORRECTED)
 

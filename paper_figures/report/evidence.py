@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from onebit_files import digest_of, writable_folder, write_atomically
+from onebit_files import digest_of, sealed, unsealed, writable_folder, write_atomically
 
 SOURCES = {".py", ".c", ".h", ".v"}
 RECORD = "kernel-record.json"
@@ -69,11 +69,11 @@ def obtain(
     key = hashlib.sha256(json.dumps([command, digest, versions], sort_keys=True).encode()).hexdigest()[:16]
     file = folder / f"{name}-{key}.json"
     try:
-        return Evidence(**json.loads(file.read_text()))
-    except (OSError, ValueError, TypeError):  # none, or one that this version does not understand
+        return Evidence(**unsealed(file.read_text()))
+    except (OSError, ValueError, TypeError):  # none, one that is damaged, or that this version does not understand
         writable_folder(folder)  # before minutes of work
         evidence = Evidence(name, command, _now(), digest, versions, find())
-        write_atomically(file, evidence.to_json())
+        write_atomically(file, sealed(asdict(evidence)))
         return evidence
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from onebit_files import write_atomically
+from onebit_files import sealed, unsealed, write_atomically
 from reference.experiments.config import RunConfig, source_digest
 from reference.experiments.run import COLUMNS, identify
 
@@ -36,13 +35,17 @@ class RunStore:
         self.folder = folder
 
     def get(self, config: RunConfig) -> pd.DataFrame | None:
-        """The stored table of ``config``, bit for bit, or None if that run has not finished here."""
+        """The stored table of ``config``, bit for bit, or None if that run has not finished here.
+
+        Nor is it here if its file is damaged, or that of another run.
+        """
         try:
-            stored = json.loads(self.file(config).read_text())
-            table = pd.DataFrame(stored["table"])
-            return identify(table, config) if set(COLUMNS) <= set(table) else None
+            stored = unsealed(self.file(config).read_text())
+            table, its_own = pd.DataFrame(stored["table"]), RunConfig(**stored["config"])
         except (OSError, ValueError, KeyError):
             return None
+        mine = its_own.key() == config.key() and set(COLUMNS) <= set(table)
+        return identify(table, config) if mine else None
 
     def table(self, configs: Iterable[RunConfig]) -> pd.DataFrame:
         """The tables of ``configs``, one below the other; KeyError if one of them has not finished."""
@@ -62,13 +65,13 @@ class RunStore:
         measured = table.columns[table.columns.get_loc("step") :]  # what stands before says which run it is
         content = {**manifest(config), "cpu_seconds": cpu_seconds}
         content["table"] = {name: table[name].tolist() for name in measured}
-        write_atomically(self.file(config), json.dumps(content, indent=1))
+        write_atomically(self.file(config), sealed(content))
 
     def cpu_seconds(self, configs: Iterable[RunConfig]) -> float | None:
         """The processor time that these runs took, each counted once; None if one is not here, or was not timed."""
         files = {self.file(config) for config in configs}
         try:
-            return sum(float(json.loads(file.read_text())["cpu_seconds"]) for file in files)
+            return sum(float(unsealed(file.read_text())["cpu_seconds"]) for file in files)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

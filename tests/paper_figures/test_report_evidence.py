@@ -67,6 +67,16 @@ def test_it_is_found_once(package, tmp_path):
     assert json.loads(first.to_json())["source_digest"] == first.source_digest
 
 
+def test_what_was_changed_is_found_again(package, tmp_path):
+    find, folder = Finder(), tmp_path / "kept"
+    call(find, folder)
+    (file,) = folder.iterdir()
+    for changed in (file.read_text().replace('"found": 1', '"found": 7'), "[1]", "[" * 200_000, ""):
+        file.write_text(changed)
+        assert call(find, folder).result == {"found": find.calls}
+    assert find.calls == 5
+
+
 def edit(package):
     (package / "__init__.py").write_text("x = 2\n")
 

@@ -147,10 +147,27 @@ def test_the_key_changes_with_everything_that_matters(monkeypatch):
 def test_damaged_files_count_as_nothing(tmp_path):
     store = RunStore(tmp_path)
     store.put(config(), run(config()))
-    whole = store.file(config()).read_text()
-    for damaged in (whole[: len(whole) // 2], "", "{}", whole.replace('"held_out_loss"', '"kept"')):
+    store.put(config(seed=1), run(config(seed=1)))
+    whole, of_another = (store.file(config(seed=seed)).read_text() for seed in (0, 1))
+    table = json.loads(whole)["table"]
+    last = json.dumps(table["loss"][-1])
+    broken = [
+        whole[: len(whole) // 2],
+        "",
+        "{}",
+        "[1]",
+        "[" * 200_000,
+        "\0",
+        whole.replace('"held_out_loss"', '"kept"'),
+    ]
+    changed = [whole.replace(last, other) for other in ("null", "true", '"x"', "0.25", f"{last}, {last}")]
+    assert whole not in changed
+    for damaged in (*broken, *changed, of_another):
         store.file(config()).write_text(damaged)
         assert store.get(config()) is None
+        assert store.cpu_seconds([config()]) is None
+    store.file(config()).write_text(whole)
+    assert store.get(config()) is not None
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
