@@ -43,9 +43,9 @@ A claim is measured by checks, each in one setting: a problem, a hyper-parameter
   are too few seeds to tell. Holm's correction runs over the checks of the claim. At least {MIN_SEEDS} seeds, paired by
   seed: two algorithms with one seed start at the same point and see the same mini-batches. Losses are compared by their
   ratio, so on logarithms; intervals are Student's, at 95 %.
-- `onebit report --all` and `onebit figures` take 5 seeds, 10 for `robustness` and `gan`, and 3 for systems of the
-  family that no claim reads. With `--scale full` they take 20, and two to four times as long: for claims that are not
-  decided. The data of a figure are beside it, in
+- `onebit report --all` and `onebit figures` take 5 seeds, 10 for `robustness` and `gan`, 20 for `warmup_length`, and 3
+  for systems of the family that no claim reads. With `--scale full` they take 20, and two to four times as long: for
+  claims that are not decided. The data of a figure are beside it, in
   `report/figures/NAME.csv`. `onebit claims P7` decides one claim: it computes what this one rests on, and prints each
   check.
 - To change one thing in Python: `from paper_figures.algorithms import DIGITS, ONE_BIT`, then

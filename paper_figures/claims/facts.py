@@ -131,7 +131,7 @@ def broken(facts: Facts, report: str, properties: Iterable[str] | None = None) -
     wanted = list(checked) if properties is None else list(properties)
     missing = [name for name in wanted if name not in checked]
     if missing or not wanted:
-        raise EvidenceError(f"{report} has not checked {', '.join(missing) or 'anything'}")
+        raise EvidenceError(f"{report} has not decided {', '.join(missing) or 'any property'}")
     return [name for name in wanted if not checked[name]], len(wanted)
 
 

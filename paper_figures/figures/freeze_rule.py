@@ -206,7 +206,7 @@ FIGURE = PaperFigure(
         "Above: the ratio that the rule C10 watches, the norm of v over its value Δ = 1/(1−β₂) steps ago, over runs "
         "of Adam. The rule is meant to fire when v has stopped falling. But v starts at zero: at the very first "
         "chance, t = Δ + 1, it is compared with a single squared gradient times 1−β₂, so without a learning-rate "
-        "warm-up, and while squared gradients don't fall, the rule fires there (theorem T7c), whatever comes after. "
+        "warm-up, and while squared gradients don't fall, the rule fires there (theorem T7k), whatever comes after. "
         "The curves begin at the first recorded step after that, and show what the rule would see if it waited. On "
         "the transformer the ratio comes to stay above 0.96, as v goes on growing; on logistic regression it comes "
         "later, and hovers there; on the digits v falls for as long as the loss does, so the ratio stays below, but "

@@ -122,7 +122,8 @@ def summary(content: Content, falsehoods: Sequence[str]) -> str:
     ranks = Counter(row["rank"] for row in theorems if row["holds"])
     held = ", ".join(f"{count} {rank}" for rank, count in ranks.most_common())
     checks, rows = views.checks(content.evidence)
-    cells = [row.outcome for check in checks for row in check.rows if row.outcome != "not checked"]
+    cells = [row.outcome for check in checks for row in check.rows]
+    undecided = f", {unchecked} were not checked" if (unchecked := cells.count("not checked")) else ""
     kills = content.evidence["mutants"].result["mutants"]
     counted = [row for row in kills if row["differs"]]
     found = sum(bool(row["killed_by"]) for row in counted)
@@ -130,9 +131,9 @@ def summary(content: Content, falsehoods: Sequence[str]) -> str:
     return (
         f"{len(content.claims)} claims: {in_words}.{left} "
         f"{sum(ranks.values())} of {len(theorems)} theorems hold ({held}). {len(rows)} properties were tried on "
-        f"{len(checks)} implementations of ours: {cells.count('holds')} of {len(cells)} checks hold. "
+        f"{len(checks)} implementations of ours: {cells.count('holds')} of {len(cells)} checks hold{undecided}. "
         f"{found} of {len(counted)} mutants were found. "
-        + ("What must not fail and does:" if falsehoods else "Nothing failed that must not.")
+        + ("What must hold and does not, or was not checked:" if falsehoods else "Nothing failed that must not.")
     )
 
 

@@ -28,9 +28,9 @@ def test_a_property_holds_if_it_holds_in_every_set_up():
 def test_silence_is_no_verdict():
     report = outcomes(("b", "holds"), ("c", "skipped"))
     for missing in ("c", "d"):
-        with pytest.raises(EvidenceError, match=f"has not checked {missing}"):
+        with pytest.raises(EvidenceError, match=f"has not decided {missing}"):
             facts.broken(report, "report", ["b", missing])
-    with pytest.raises(EvidenceError, match="has not checked anything"):
+    with pytest.raises(EvidenceError, match="has not decided any property"):
         facts.broken(outcomes(("c", "skipped")), "report")
     with pytest.raises(EvidenceError, match="T2 was not re-checked"):
         facts.proved({"proofs": [{"id": "T1", "holds": True, "rank": "symbolic"}]}, "T1", "T2")

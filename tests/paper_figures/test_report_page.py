@@ -175,12 +175,24 @@ def break_a_law(evidence):
     }  # fmt: skip
 
 
+def leave_a_law_unchecked(evidence):
+    evidence["verify-optimizer"].result["properties"][2] |= {"outcome": "not checked", "note": "the time was over"}
+
+
+def test_what_was_not_checked_is_no_dash(tmp_path):
+    content = made_up.content(tmp_path)
+    leave_a_law_unchecked(content.evidence)
+    page = render_page(content)
+    assert '<td class="nowrap" title="the time was over">not checked</td>' in page
+    assert ", 1 were not checked" in verdict(page)[1]
+
+
 def let_bugs_live(evidence):
     for row in evidence["mutants"].result["mutants"][::3]:
         row["killed_by"] = {}
 
 
-@pytest.mark.parametrize("plant", [fail_a_theorem, break_a_law, let_bugs_live])
+@pytest.mark.parametrize("plant", [fail_a_theorem, break_a_law, leave_a_law_unchecked, let_bugs_live])
 def test_what_is_false_stands_at_the_top(tmp_path, plant):
     content = made_up.content(tmp_path)
     assert found_false(content.evidence) == []
@@ -190,7 +202,7 @@ def test_what_is_false_stands_at_the_top(tmp_path, plant):
     assert problems(page) == []
     look, text = verdict(page)
     assert look == "verdict false"
-    assert "What must not fail and does" in text
+    assert "What must hold and does not, or was not checked" in text
     assert lines
     assert all(f'<li class="bad">{line}</li>' in page for line in lines)
 
