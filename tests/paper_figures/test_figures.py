@@ -66,7 +66,7 @@ def test_runs_are_valid_and_have_enough_seeds(figure):
         groups: dict = {}
         for c in configs:
             groups.setdefault((c.problem, c.label, c.n_workers, tuple(c.tags.items())), set()).add(c.seed)
-        quick = 10 if figure.name in ("gan", "robustness") else 5
+        quick = {"gan": 10, "robustness": 10, "warmup_length": 20}.get(figure.name, 5)
         for (_, label, *_), seeds in groups.items():
             few = label in NOT_CLAIMED and figure.name in ("family_digits", "family_text", "family_patches", "choosing")
             expected = 20 if scale is Scale.FULL else FEWER if few else quick
