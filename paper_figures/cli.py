@@ -67,14 +67,14 @@ def figures(
         if name not in known:
             missing = f"there is no figure {name!r} at --scale {scale}; {alike(name, known) or several}"
             raise typer.BadParameter(". ".join((missing, *contributions.broken())))
+    asked = [known[name] for name in names or known]
     if show_list:
-        listing = [known[name] for name in names or known]
-        rows = listed(listing)
+        rows = listed(asked)
         if json_file:
             write_atomically(json_file, json.dumps(rows, indent=1, ensure_ascii=False))
-        width = max(len(figure.name) for figure in listing)
+        width = max(len(figure.name) for figure in asked)
         console.print(f"{'name':<{width}}  minutes  claims; what it shows, and beside what", style="bold")
-        for figure, row in zip(listing, rows, strict=True):
+        for figure, row in zip(asked, rows, strict=True):
             shows = f"    {figure.title}; beside: {figure.beside}"
             line = f"{figure.name:<{width}}  {minutes_text(figure):<7}  {' '.join(row['claims'])}".rstrip()
             console.print(f"{line}\n{shows}", highlight=False, markup=False, soft_wrap=True)
@@ -91,7 +91,7 @@ def figures(
         tell_broken(console)
         return
     try:
-        chosen, wanted = with_results([known[name] for name in names or known], Scale(scale))
+        chosen, wanted = with_results(asked, Scale(scale))
         if names and wanted:
             raise ValueError(wanted[0])
         for line in wanted:

@@ -72,7 +72,6 @@ class _Delivered:
     """What the other process has sent so far, and when it must have sent more."""
 
     limit: float
-    only: Sequence[str] = ()
     name: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     cases: int = 0
@@ -107,13 +106,13 @@ class _Delivered:
         where = "in one case" if self.cases else "in its first case, or before it,"
         return f"{target} was still {where} {GRACE:.0f} s after the time was over: does a call not come back?"
 
-    def partial(self, why: str, seconds: float) -> Result:
-        """What was found until the search ended before its time."""
+    def partial(self, why: str, seconds: float, only: Sequence[str]) -> Result:
+        """What was found until the search, of ``only`` these clauses (none: of all), ended before its time."""
         if self.searched is not None:
             return replace(self.searched, notes=[*self.searched.notes, why])
         if not self.name:  # nobody knows yet which of them the class has
             why += ", before the class had been driven once"
-            wanted = [clause for clause in CLAUSES if not self.only or clause.id in self.only]
+            wanted = [clause for clause in CLAUSES if not only or clause.id in only]
             self.verdicts = {clause.id: Verdict(clause) for clause in wanted}
         for verdict in self.verdicts.values():
             verdict.note = "" if verdict.outcome == "fails" else why
@@ -149,7 +148,7 @@ def search_isolated(
         ValueError: the class can't be loaded or driven, or its process ended before the first case; one sentence.
     """
     began = time.monotonic()
-    delivered = _Delivered(60 * (profile.minutes if minutes is None else minutes), only)
+    delivered = _Delivered(60 * (profile.minutes if minutes is None else minutes))
     delivered.ends = began + max(delivered.limit, LOADING) + GRACE
     options = {"profile": profile, "name": name, "seed": seed, "only": tuple(only), "minutes": minutes, "jobs": jobs}
     ours, theirs = Pipe()
@@ -187,7 +186,7 @@ def search_isolated(
         return Outcome(delivered.name, delivered.result)
     if not delivered.name and not stopped:
         raise ValueError(why)
-    partial = delivered.partial(why, time.monotonic() - began)
+    partial = delivered.partial(why, time.monotonic() - began, only)
     return Outcome(delivered.name or target, partial, whole=False, stopped=stopped)
 
 

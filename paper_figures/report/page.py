@@ -123,7 +123,7 @@ def summary(content: Content, falsehoods: Sequence[str]) -> str:
     held = ", ".join(f"{count} {rank}" for rank, count in ranks.most_common())
     checks, rows = views.checks(content.evidence)
     cells = [row.outcome for check in checks for row in check.rows]
-    undecided = f", {unchecked} were not checked" if (unchecked := cells.count("not checked")) else ""
+    undecided = f", {unchecked} not checked" if (unchecked := cells.count("not checked")) else ""
     kills = content.evidence["mutants"].result["mutants"]
     counted = [row for row in kills if row["differs"]]
     found = sum(bool(row["killed_by"]) for row in counted)

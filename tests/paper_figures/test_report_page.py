@@ -184,7 +184,7 @@ def test_what_was_not_checked_is_no_dash(tmp_path):
     leave_a_law_unchecked(content.evidence)
     page = render_page(content)
     assert '<td class="nowrap" title="the time was over">not checked</td>' in page
-    assert ", 1 were not checked" in verdict(page)[1]
+    assert " checks hold, 1 not checked. " in verdict(page)[1]
 
 
 def let_bugs_live(evidence):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import combinations, product
 from typing import Any
 
@@ -154,7 +154,14 @@ def allowed_edges(traits: Traits) -> tuple[str, ...]:
     """Levels of where D lies beside a multiple; of a class that declares its sizes those that some size has."""
     if traits.sizes is None:
         return tuple(EDGES)
-    return tuple(name for name in EDGES if any(_fits(size, name, traits.chunk_multiple) for size in traits.sizes))
+    return _edges_of(traits.sizes, (1, max(traits.sizes)), traits.chunk_multiple)
+
+
+@cache
+def _edges_of(sizes: tuple[int, ...] | range, level: Range, unit: int) -> tuple[str, ...]:
+    """Where the sizes of a level of D lie beside a multiple of ``unit``; cached, for every space of a class asks."""
+    inside = [size for size in sizes if level[0] <= size <= level[1]]
+    return tuple(edge for edge in EDGES if any(_fits(size, edge, unit) for size in inside))
 
 
 def _fits(size: int, edge: str, unit: int) -> bool:
@@ -165,22 +172,15 @@ def _fits(size: int, edge: str, unit: int) -> bool:
 
 def edge_rules(traits: Traits) -> tuple[Rule, ...]:
     """What is not combined with where D lies; also levels of D in which no size that the class declares lies there."""
-    sizes = traits.sizes
-    if sizes is None:
+    if traits.sizes is None:
         return EDGE_RULES
-
-    def rule(low: int, high: int, edge: str) -> Rule:
-        return "size", partial(operator.eq, (low, high)), "edge", partial(operator.eq, edge), NO_ROOM
-
-    return (
-        *EDGE_RULES,
-        *(
-            rule(low, high, edge)
-            for low, high in allowed_sizes(traits)
-            for edge in allowed_edges(traits)
-            if not any(low <= size <= high and _fits(size, edge, traits.chunk_multiple) for size in sizes)
-        ),
-    )
+    missing = [
+        ("size", partial(operator.eq, level), "edge", partial(operator.eq, edge), NO_ROOM)
+        for level in allowed_sizes(traits)
+        for edge in allowed_edges(traits)
+        if edge not in _edges_of(traits.sizes, level, traits.chunk_multiple)
+    ]
+    return (*EDGE_RULES, *missing)
 
 
 def _inside(ranges: Sequence[Range], allowed: Sequence[int]) -> tuple[Range, ...]:
