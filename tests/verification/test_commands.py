@@ -7,7 +7,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -317,15 +319,17 @@ def test_whatever_a_class_raises_is_a_sentence(raised, tmp_path, quick):
 
 
 def test_a_call_that_never_comes_back_is_ended(tmp_path, quick, monkeypatch, capsys):
-    monkeypatch.setattr("verification.isolated.GRACE", -295.0)  # ended 5 s after its begin, of the 300 that it is given
-    path = tmp_path / "hangs.py"
+    path, hung = tmp_path / "hangs.py", tmp_path / "hung"
     path.write_text(
-        "import time\nfrom verification.independent.optimizers import Eager\n"
-        "class Hangs(Eager):\n    def step(self, g):\n        while self.n != 2:\n            time.sleep(0.1)\n"
+        "import pathlib, time\nfrom verification.independent.optimizers import Eager\n"
+        "class Hangs(Eager):\n    def step(self, g):\n        while self.n != 2:\n"
+        f"            pathlib.Path({str(hung)!r}).touch()\n            time.sleep(0.1)\n"
         "        super().step(g)\n"
     )
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * hung.exists())  # the time is over
+    monkeypatch.setattr("verification.isolated.time", later)
     assert call(verify, f"{path}:Hangs", minutes=5) == 3
-    assert "does a call not come back?" in capsys.readouterr().out
+    assert "30 s after the time was over: does a call not come back?" in capsys.readouterr().out
 
 
 STOPPABLE = (
