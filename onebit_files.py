@@ -92,25 +92,26 @@ def write_atomically(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def sealed(content: Mapping[str, Any]) -> str:
-    """``content`` as JSON that says by a digest whether it is still what was written; for :func:`unsealed`."""
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write ``content`` as JSON that says by a digest whether it is still what was written; errors as above."""
     plain = json.loads(json.dumps(content))
-    return json.dumps({"sha256": _digest_of_json(plain), **plain}, indent=1)
+    write_atomically(path, json.dumps({"sha256": _digest_of_json(plain), **plain}, indent=1))
 
 
-def unsealed(text: str) -> dict[str, Any]:
-    """What was given to :func:`sealed`.
+def read_sealed(path: Path) -> dict[str, Any] | None:
+    """What :func:`write_sealed` wrote; None where there is none, or it is cut off, changed, or something else.
 
     Raises:
-        ValueError: it is not what was written: cut off, changed, or something else.
+        OSError: ``path`` is a folder, or no plain file.
     """
+    if path.exists() and not path.is_file():  # a pipe would be waited for, and what is found could not be kept
+        raise OSError(f"{path} is not a file: remove it, a result is to be kept there")
     try:
-        content = json.loads(text)
-    except RecursionError:
-        content = None
-    if not isinstance(content, dict) or content.pop("sha256", None) != _digest_of_json(content):
-        raise ValueError("it is not what was written")
-    return content
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    whole = isinstance(content, dict) and content.pop("sha256", None) == _digest_of_json(content)
+    return content if whole else None
 
 
 def _digest_of_json(content: Any) -> str:

@@ -103,9 +103,10 @@ FIGURE = PaperFigure(
     caption=(
         "Who is first at a loss at most 5 % above Adam's last one, on a network of a given speed: gradients, bytes "
         "over the bandwidth and rounds times the latency, added up. On text Adam is, where sending D floats takes "
-        "far less than a gradient; then 1-bit LAMB, then 1-bit Adam, then two-sided error-compensated SGD, "
-        "which sends least; and local Adam where latency counts. Problems differ: on the autoencoder it is 1-bit "
-        "LAMB or local Adam everywhere. The digits are learnt by heart, where workers that walk alone do best."
+        "far less than a gradient; two-sided error-compensated SGD, which sends least, where it takes far longer; "
+        "and local Adam where latency counts. Between them it is 1-bit Adam or 0/1 Adam, on some processors 1-bit "
+        "LAMB in a strip. Problems differ: on the autoencoder it is 1-bit LAMB or local Adam everywhere. The digits "
+        "are learnt by heart, where workers that walk alone do best."
     ),
     draw=draw,
     runs=runs,

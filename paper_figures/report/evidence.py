@@ -7,13 +7,14 @@ import importlib.util
 import json
 import platform
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from onebit_files import digest_of, sealed, unsealed, writable_folder, write_atomically
+from onebit_files import digest_of, read_sealed, writable_folder, write_sealed
 
 SOURCES = {".py", ".c", ".h", ".v"}
 RECORD = "kernel-record.json"
@@ -68,13 +69,13 @@ def obtain(
     digest, versions = source_digest(packages), versions_of(libraries)
     key = hashlib.sha256(json.dumps([command, digest, versions], sort_keys=True).encode()).hexdigest()[:16]
     file = folder / f"{name}-{key}.json"
-    try:
-        return Evidence(**unsealed(file.read_text()))
-    except (OSError, ValueError, TypeError):  # none, one that is damaged, or that this version does not understand
-        writable_folder(folder)  # before minutes of work
-        evidence = Evidence(name, command, _now(), digest, versions, find())
-        write_atomically(file, sealed(asdict(evidence)))
-        return evidence
+    if (kept := read_sealed(file)) is not None:
+        with suppress(TypeError):  # one that this version does not understand
+            return Evidence(**kept)
+    writable_folder(folder)  # before minutes of work
+    evidence = Evidence(name, command, _now(), digest, versions, find())
+    write_sealed(file, asdict(evidence))
+    return evidence
 
 
 def source_digest(packages: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from onebit_files import sealed, unsealed, write_atomically
+from onebit_files import read_sealed, write_sealed
 from reference.experiments.config import RunConfig, source_digest
 from reference.experiments.run import COLUMNS, identify
 
@@ -39,10 +39,12 @@ class RunStore:
 
         Nor is it here if its file is damaged, or that of another run.
         """
+        stored = read_sealed(self.file(config))
+        if stored is None:
+            return None
         try:
-            stored = unsealed(self.file(config).read_text())
             table, its_own = pd.DataFrame(stored["table"]), RunConfig(**stored["config"])
-        except (OSError, ValueError, KeyError):
+        except (ValueError, KeyError):
             return None
         mine = its_own.key() == config.key() and set(COLUMNS) <= set(table)
         return identify(table, config) if mine else None
@@ -65,15 +67,14 @@ class RunStore:
         measured = table.columns[table.columns.get_loc("step") :]  # what stands before says which run it is
         content = {**manifest(config), "cpu_seconds": cpu_seconds}
         content["table"] = {name: table[name].tolist() for name in measured}
-        write_atomically(self.file(config), sealed(content))
+        write_sealed(self.file(config), content)
 
     def cpu_seconds(self, configs: Iterable[RunConfig]) -> float | None:
         """The processor time that these runs took, each counted once; None if one is not here, or was not timed."""
-        files = {self.file(config) for config in configs}
-        try:
-            return sum(float(unsealed(file.read_text())["cpu_seconds"]) for file in files)
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        stored = [read_sealed(file) for file in {self.file(config) for config in configs}]
+        seconds = [one.get("cpu_seconds") for one in stored if one is not None]
+        timed = len(seconds) == len(stored) and all(isinstance(one, int | float) for one in seconds)
+        return sum(seconds) if timed else None
 
     def file(self, config: RunConfig) -> Path:
         """Where ``config`` is kept."""

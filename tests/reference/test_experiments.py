@@ -170,6 +170,14 @@ def test_damaged_files_count_as_nothing(tmp_path):
     assert store.get(config()) is not None
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_in_the_place_of_a_run_is_named(tmp_path, make):
+    store = RunStore(tmp_path)
+    make(store.file(config()))
+    with pytest.raises(OSError, match=f"{store.file(config())} is not a file: remove it"):
+        store.get(config())
+
+
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "table.csv"
     write_atomically(path, "old")

@@ -37,7 +37,7 @@ CLAIM = Claim(
     conditions=(
         '"Up to", and for pre-training of 100,000 steps and more. However long the run is, v is refreshed in full '
         "precision in a few hundred rounds. They are most of the bill of a run of a thousand steps. Where a network "
-        "learns its data by heart, local steps end far above."
+        "learns its data by heart, 0/1 Adam ends far above."
     ),
     figures=tuple(FAMILY),
     pair=(ZERO_ONE.label, ONE_BIT.label),
