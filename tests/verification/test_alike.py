@@ -63,8 +63,9 @@ def test_rows_of_its_level_find_it(fault, level):
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("fault", [scale.EndLeftOut, scale.LongPaddingCounted])
 @pytest.mark.parametrize("seed", range(4))
-def test_every_seed_sees_the_end_of_many_elements(fault, seed):
-    driver = Driver(fault)
+@pytest.mark.parametrize("sizes", [None, range(1000, 2**20, 1001), (5, 100_001)])
+def test_every_seed_sees_the_end_of_many_elements(fault, seed, sizes):
+    driver = Driver(type("Fault", (fault,), {"sizes": sizes}))
     assert any(next(check(driver, case, set()), None) is not None for case in large_cases(driver.traits, seed))
 
 
@@ -80,9 +81,10 @@ def test_some_row_of_its_level_finds_it(fault, level):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2))
-def test_an_optimizer_that_forgets_the_end_is_found(seed):
+@pytest.mark.parametrize("declared", [None, range(1000, 2**20, 1001), (5, 300_001)])
+def test_an_optimizer_that_forgets_the_end_is_found(seed, declared):
     class EndForgotten(BaseOptimizer):
-        collective = scale.EndLeftOut
+        collective, sizes = scale.EndLeftOut, declared
 
     cases = each_level(Driver(EndForgotten).traits, can_save=False, seed=seed)
     assert any(next(check(Driver(EndForgotten), case, set()), None) is not None for case in cases)
@@ -97,11 +99,12 @@ class LateVotesInEightBits(mutants.VotesInEightBits):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_many_workers_with_many_elements_are_tried(seed):
+@pytest.mark.parametrize("declared", [None, range(64, 4097, 64)])
+def test_many_workers_with_many_elements_are_tried(seed, declared):
     class Wrong(BaseOptimizer):
-        collective = LateVotesInEightBits
+        collective, sizes = LateVotesInEightBits, declared
 
-    cases = corners(Driver(BaseOptimizer).traits, can_save=False, seed=seed)
+    cases = corners(Driver(Wrong).traits, can_save=False, seed=seed)
     many = [case for case in cases if case.n_workers == 128 and case.hyper.freeze_step > 6 and case.dim > 256]
     several = [case for case in many if (case.grads_TND[-1] == case.grads_TND[-1, 0]).all()]
     assert any(next(check(Driver(Wrong), case, set()), None) is not None for case in several)

@@ -13,16 +13,19 @@ from verification.search.cases import Call, CollectiveCase
 from verification.search.covering import Row, Rule, Space, excluded_by
 from verification.search.dyadic import exact_round, exact_sizes
 from verification.search.optimizer_space import (
+    LARGE,
     NO_MEANING,
     TOO_LONG,
     allowed_edges,
     allowed_layouts,
     allowed_sizes,
     allowed_workers,
+    an_edge,
     corner_rows,
     dims,
     edge_rules,
     large_rows,
+    takes,
     worker_levels,
     workers,
 )
@@ -164,21 +167,23 @@ def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
         for number, some in enumerate((1, 4), start=1)
         if some in allowed_workers(traits)
     ]
-    if traits.sizes is None:
-        still_ND = np.broadcast_to(absorbing(2**18, traits.scale or "l2").astype(dtype), (n, 2**18))
-        nothing_ND = np.zeros((n, 8), dtype)
-        for buffers_ND, calls in ((still_ND, 1), (nothing_ND, 2)):
-            call = (buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0]))
-            found.append(CollectiveCase((call,) * calls))
-        space = collective_space(traits)
-        rows = (*large_rows(space, seed), *corner_rows(space, seed), *end_rows(space, seed))
-        found += [collective_case(row, traits, rng) for row, rng in rows]
+    least = 8 if takes(traits, (8, 8)) else min(traits.sizes or ())
+    plain = [(np.zeros((n, least), dtype), 2)]
+    if takes(traits, (2**18, 2**18)):
+        plain.append((np.broadcast_to(absorbing(2**18, traits.scale or "l2").astype(dtype), (n, 2**18)), 1))
+    for buffers_ND, calls in plain:
+        call = (buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0]))
+        found.append(CollectiveCase((call,) * calls))
+    space = collective_space(traits)
+    large = large_rows(space, seed) if takes(traits, LARGE) else ()
+    rows = (*large, *corner_rows(space, seed), *end_rows(space, seed))
+    found += [collective_case(row, traits, rng) for row, rng in rows]
     return [case for case in found if case is not None]
 
 
 def end_rows(space: Space, seed: int) -> list[tuple[Row, np.random.Generator]]:
     """Rows of many elements whose weight is in those that are left over at the end; nothing else hides it."""
-    plain = {name: levels[0] for name, levels in space.features.items()} | {"edge": f"{1 + seed % 7} over"}
+    plain = {name: levels[0] for name, levels in space.features.items()} | {"edge": an_edge(space, seed)}
     rows = [plain | {"size": size, "buffers": name} for size in END_SIZES for name in ("last spike", "few")]
     return [(row, np.random.default_rng([seed, number])) for number, row in enumerate(rows)]
 

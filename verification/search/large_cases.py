@@ -15,10 +15,12 @@ from verification.search.optimizer_cases import optimizer_case
 from verification.search.optimizer_space import (
     LARGE,
     allowed_workers,
+    an_edge,
     corner_rows,
     hyper_levels,
     large_rows,
     optimizer_space,
+    takes,
 )
 from verification.search.palettes import absorbing
 
@@ -29,7 +31,7 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
     The last ones, two for each form, have the first level of each, several workers and long blocks: extremes of the
     others may hide an error. In one of the two the last element is far above the others.
     """
-    if not traits.compresses or traits.sizes is not None:
+    if not traits.compresses or not takes(traits, LARGE):
         return []
     space = optimizer_space(traits, can_save=can_save)
     rows = list(large_rows(space, seed))
@@ -42,7 +44,7 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
     for form, gradients in product(forms, (plain["gradients"], "last spike")):
         row = plain | {"gradients": gradients} | ({} if form is None else {"compress": form})
         if gradients == "last spike" and len(space.features["edge"]) > 1:
-            row |= {"size": (16385, 131072), "edge": f"{1 + seed % 7} over"}
+            row |= {"size": (16385, 131072), "edge": an_edge(space, seed)}
             if None in space.features.get("scale_block", ()):
                 row["scale_block"] = None  # one scale for all
         if not space.exclusion({**row, "size": LARGE}):
@@ -52,7 +54,7 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
 
 def corners(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
     """Cases of the pairs of levels that are too long for any row: short in all else."""
-    if not traits.compresses or traits.sizes is not None:
+    if not traits.compresses:
         return []
     rows = corner_rows(optimizer_space(traits, can_save=can_save), seed)
     return [optimizer_case(row, traits, rng) for row, rng in rows]
@@ -60,7 +62,7 @@ def corners(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]
 
 def long_sums(traits: Traits) -> list[OptimizerCase]:
     """Cases that no row holds: a long sum that stands still."""
-    if not traits.compresses or not _takes(2**18, traits):
+    if not traits.compresses or not takes(traits, (2**18, 2**18)):
         return []
     found = []
     levels, draw, rng = traits.checked_as.levels, traits.checked_as.draw, np.random.default_rng(0)
@@ -72,11 +74,6 @@ def long_sums(traits: Traits) -> list[OptimizerCase]:
         case_hyper = traits.hyper(**{**hyper, "scale": scale, "freeze_step": freeze})
         found.append(OptimizerCase(np.zeros(2**18, dtype), grads_TND, n, case_hyper, ("step",) * steps))
     return found
-
-
-def _takes(dim: int, traits: Traits) -> bool:
-    """Whether the class takes so many elements."""
-    return traits.sizes is None or dim in traits.sizes
 
 
 def _plain(traits: Traits) -> dict[str, Any]:
@@ -99,7 +96,7 @@ def lone_ratios(traits: Traits) -> list[OptimizerCase]:
     length, free = 2**15 + 8, traits.taken("layers") is None
     sizes = tuple(length + k for k in range(6)) if free else ()
     dim = sum(sizes) or length
-    if not _takes(dim, traits):
+    if not takes(traits, (dim, dim)):
         return []
     begins = np.cumsum(sizes) - sizes
     lone = [0, *(begins[2:5] - 1), begins[4] + 12_346, begins[5] + 12_345] if free else [length - 1]
@@ -127,7 +124,7 @@ def lone_norms(traits: Traits) -> list[OptimizerCase]:
     free = traits.taken("layers") is None
     sizes = tuple(2**12 + k for k in range(8)) if free else ()
     dim = sum(sizes) or 2**12 + 1
-    if not _takes(dim, traits):
+    if not takes(traits, (dim, dim)):
         return []
     ends = np.cumsum(sizes or (dim,))
     begins = np.r_[0, ends[:-1]]

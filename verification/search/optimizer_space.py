@@ -138,6 +138,17 @@ def allowed_workers(traits: Traits) -> Sequence[int]:
     return range(1, WORKERS[-1][1] + 1) if traits.workers is None else traits.workers
 
 
+def takes(traits: Traits, level: Range) -> bool:
+    """Whether a class takes a D of this level; ``(D, D)`` is a level too."""
+    return traits.sizes is None or any(level[0] <= size <= level[1] for size in traits.sizes)
+
+
+def an_edge(space: Space, seed: int) -> str:
+    """D a few elements beyond a multiple, how many says the seed; anywhere if the class takes no such D."""
+    over = [edge for edge in space.features["edge"] if edge.endswith("over")]
+    return over[seed % len(over)] if over else "any"
+
+
 def worker_levels(traits: Traits) -> tuple[Range, ...]:
     """Levels of N that hold one that the class takes."""
     return _inside(WORKERS, allowed_workers(traits))
@@ -284,14 +295,15 @@ def _too_long(space: Space) -> Iterator[Row]:
     for a, b in combinations(sorted(space.features, key="size".__ne__), 2):
         found: dict[Any, Row] = {}
         for pair in ({a: level, b: other} for level, other in product(space.features[a], space.features[b])):
-            few = a != "size" or b != "workers" or pair[a][0] * pair[b][0] <= MOST_NUMBERS
+            n_workers = pair[b][0] if b == "workers" else 2
+            few = a != "size" or n_workers * pair[a][0] <= MOST_NUMBERS
             if few and space.exclusion(pair) == TOO_LONG:
                 found[pair[a] if a == "size" else None] = pair
         yield from found.values()
 
 
 MOST_NUMBERS = 2**18
-"""N times D of a row whose size is too long for its workers, at most."""
+"""N times D of a row whose size is too long for another level, at most."""
 
 
 def workers(level: Range, traits: Traits, rng: np.random.Generator) -> int:
@@ -302,11 +314,13 @@ def workers(level: Range, traits: Traits, rng: np.random.Generator) -> int:
 def dims(row: Row, n: int, traits: Traits, rng: np.random.Generator) -> int:
     """D within its level: anywhere, if large nearer its low end, or beside a multiple of chunks * ``chunk_multiple``.
 
-    Where the level has no such multiple, beside one of ``chunk_multiple`` alone. Of declared sizes it is one of them.
+    Where the level has no such multiple, beside one of ``chunk_multiple`` alone. Of declared sizes it is one of them,
+    where none is within the next larger one.
     """
     (low, high), off = row["size"], EDGES[row["edge"]]
     if traits.sizes is not None:
-        inside = [size for size in traits.sizes if low <= size <= high]
+        beyond = min((size for size in traits.sizes if size >= low), default=max(traits.sizes))
+        inside = [size for size in traits.sizes if low <= size <= high] or [beyond]
         units = ((traits.server_chunks or n) * traits.chunk_multiple, traits.chunk_multiple)
         there = ([size for size in inside if _fits(size, row["edge"], unit)] for unit in units)
         return int(rng.choice(next(filter(None, there), inside)))
