@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit_files import writable_file, write_atomically
-from theory.kernel import coq_version
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -243,6 +242,8 @@ def deepspeed() -> Finding:
 
 def coq() -> Finding:
     """The proof assistant that checks the kernel-checked theorems, and the libraries that their proofs use."""
+    from theory.kernel import coq_version  # noqa: PLC0415 - imports SymPy, and this module is imported for --help
+
     number = coq_version()
     return Finding(
         "Coq",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from onebit_command import run
 from onebit_files import replacing, writable_file
 from theory.rounding import gamma
 
@@ -21,18 +22,30 @@ ROOT = Path(__file__).parents[1]
 def onebit(*arguments, cwd=None, **environment):
     return subprocess.run(
         [sys.executable, "-m", "onebit", *arguments],
-        capture_output=True, text=True, cwd=cwd or ROOT, env=os.environ | environment, check=False, timeout=300,
+        capture_output=True, text=True, cwd=cwd or ROOT, env=os.environ | environment, check=False, timeout=1800,
     )  # fmt: skip
 
 
-def test_help_lists_only_what_works():
+@pytest.fixture
+def said(capsys):
+    """What a call prints, in this process: starting one takes seconds."""
+
+    def call(*arguments):
+        capsys.readouterr()
+        status = run(list(arguments))
+        return subprocess.CompletedProcess(arguments, status, *capsys.readouterr())
+
+    return call
+
+
+def test_help_lists_only_what_works(said):
     shown = onebit("--help")
     assert shown.returncode == 0
     assert onebit().stdout == shown.stdout
     listed = {line.split()[1] for line in shown.stdout.splitlines() if line.startswith("│ ") and line[2].islower()}
     assert listed >= {"prove", "figures", "bench"}
     for verb in listed:
-        verb_help = onebit(verb, "--help")
+        verb_help = said(verb, "--help")
         assert verb_help.returncode == 0, f"{verb} --help failed: {verb_help.stderr}"
 
 
@@ -56,8 +69,8 @@ def test_help_lists_only_what_works():
         (["prove", "T99"], "T99"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_exit_2(arguments, says):
-    result = onebit(*arguments)
+def test_a_wrong_call_is_one_line_and_exit_2(arguments, says, said):
+    result = said(*arguments)
     assert result.returncode == 2
     assert result.stdout == ""
     assert says in result.stderr
@@ -76,20 +89,20 @@ def test_bench_reference_measures_what_it_prints(tmp_path):
         assert re.search(rf"{row['scale']} +3 +{row['nanoseconds']:.1f} ", result.stdout)
 
 
-def test_a_file_that_cannot_be_written_is_one_line(tmp_path):
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path, said):
     (tmp_path / "file").write_text("")
-    result = onebit("bench", "reference", "--dim", "1000", "--json", str(tmp_path / "file" / "b.json"))
+    result = said("bench", "reference", "--dim", "1000", "--json", str(tmp_path / "file" / "b.json"))
     assert result.returncode == 2
     assert len(result.stderr.strip().splitlines()) == 1
     assert "file" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["figures --out", "report --out", "verify x.py:Y --junit", "prove --latex"])
-def test_what_can_not_be_written_is_refused_before_any_work(command, tmp_path):
+def test_what_can_not_be_written_is_refused_before_any_work(command, tmp_path, said):
     """A file where a folder would have to be: that stops an administrator too."""
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "new" / "x"
-    result = onebit(*command.split(), str(path))
+    result = said(*command.split(), str(path))
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"onebit: {path} can't be written: Not a directory\n"
 
@@ -104,11 +117,11 @@ def test_a_message_names_the_file_that_was_asked_for(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_version_and_the_short_help():
+def test_the_version_and_the_short_help(said):
     shown = onebit("--version")
     assert (shown.returncode, shown.stdout) == (0, f"onebit-adam {version('onebit-adam')}\n")
     for command in ([], ["bench", "kernels"]):
-        assert onebit(*command, "-h").stdout == onebit(*command, "--help").stdout != ""
+        assert said(*command, "-h").stdout == said(*command, "--help").stdout != ""
 
 
 NAMES = [
@@ -146,7 +159,7 @@ def completed():
     every = [words for words, _ in NAMES] + FILES
     command = [sys.executable, "-c", COMPLETE, json.dumps(every)]
     environment = os.environ | {"_ONEBIT_COMPLETE": "complete_bash"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True, timeout=1800)
     found = json.loads(done.stdout)
     return lambda words: found[every.index(words)]
 
@@ -191,6 +204,6 @@ def test_a_reader_that_goes_away_is_no_finding(arguments):
     command = [sys.executable, "-m", "onebit", *arguments]
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False, timeout=300)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False, timeout=1800)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")

@@ -108,7 +108,7 @@ import sys, pytest, paper_figures.figures
 paper_figures.figures.__path__.append({str(tmp_path)!r})
 sys.exit(pytest.main(["-p", "no:cacheprovider", {file!r}, "-k", "residual"]))"""
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=1800, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

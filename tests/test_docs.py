@@ -20,7 +20,7 @@ SOURCES = ("mkdocs.yml", "README.md", "CONTRIBUTING.md", "docs", "onebit.py", "r
 def build(root, out):
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)],
-        capture_output=True, text=True, check=False, cwd=root, timeout=500,
+        capture_output=True, text=True, check=False, cwd=root, timeout=1800,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ def test_every_path_of_a_command_is_looked_at_before_the_work():
 
 def test_a_pipe_is_written_to_as_it_is():
     call = [sys.executable, "-m", "onebit", "list", "--steps", "2", "--dim", "64", "--json", "/dev/stdout"]
-    done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT, check=False, timeout=300)
+    done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT, check=False, timeout=1800)
     assert done.returncode == 0, done.stderr
     assert '"name": "sgd"' in done.stdout
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ PACKAGES = ["theory", "reference", "gpu_impl", "verification", "paper_figures"]
 
 def python(code):
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False, timeout=300
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False, timeout=1800
     )
 
 
@@ -39,7 +40,7 @@ def test_readme_code_runs(number, tmp_path):
     if "MyAllreduce" in code:
         (tmp_path / "mykernel.py").write_text(code)
         command = [sys.executable, "-m", "onebit", "verify", str(tmp_path / "mykernel.py:MyAllreduce")]
-        result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=300)
+        result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=1800)
     else:
         result = python(code)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -105,3 +106,11 @@ def test_what_all_packages_share_imports_python_alone():
     names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert len(names) > 3
     assert {name.partition(".")[0] for name in names} <= {*sys.stdlib_module_names, "__future__"}
+
+
+@pytest.mark.xdist_group("one")
+def test_what_belongs_to_one_worker_is_sent_to_one(request):
+    """With some versions of pytest the mark is not heard, and what shares a network or a launcher runs side by side."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        pytest.skip("there is one process alone")
+    assert request.node.nodeid.endswith("@one")

@@ -94,6 +94,8 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     for reason, pairs in coverage.excluded.items():
         named = f" ({', '.join(pairs)})" if len(pairs) <= NAMED else ""
         lines.append(f"  {counted(len(pairs), 'pair')} {'is' if len(pairs) == 1 else 'are'} left out: {reason}{named}")
+    if coverage.untied:
+        lines.append(f"  exact ties: none with {', '.join(coverage.untied)}, for something rounds there")
     if coverage.undeclared:
         lines.append(f"  {', '.join(coverage.undeclared)}: as published alone, for extensions does not have them")
     return lines

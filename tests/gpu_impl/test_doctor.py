@@ -28,7 +28,7 @@ onebit.main()
 def run(code, **environment):
     return subprocess.run(
         [sys.executable, "-c", code],
-        capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, check=False, timeout=300,
+        capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, check=False, timeout=1800,
     )  # fmt: skip
 
 

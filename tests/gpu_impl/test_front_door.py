@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 def python(code, cwd=ROOT):
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800, cwd=cwd)
 
 
 def test_nothing_is_loaded_before_it_is_asked_for():

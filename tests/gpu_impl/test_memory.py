@@ -58,7 +58,7 @@ def bytes_a_parameter(kind, n_workers=1):
         )
         for rank in range(n_workers)
     ]
-    said = [process.communicate(timeout=300)[0] for process in running]
+    said = [process.communicate(timeout=1800)[0] for process in running]
     assert not any(process.returncode for process in running)
     return max(map(float, said))
 

@@ -93,7 +93,7 @@ def test_ctrl_c_and_sigterm_remove_it(tmp_path, number):
     process, pids, names = started(tmp_path)
     process.send_signal(number)
     try:
-        process.communicate(timeout=30)
+        process.communicate(timeout=1800)
     finally:
         process.kill()
         process.communicate()
@@ -113,7 +113,7 @@ def test_a_signal_to_all_of_it_while_workers_start_prints_no_traceback(tmp_path,
     assert wait_until(lambda: own_records(process.pid))
     time.sleep(1.0)  # the fork server imports torch, or the workers enter their hosts
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=1800)
     assert process.returncode != 0
     assert said.count("Traceback") == 1, said  # the program's own, which has no other end
     assert said.strip().endswith("KeyboardInterrupt")
@@ -138,7 +138,7 @@ def test_a_second_signal_changes_neither_status_nor_line():
     for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGHUP):
         process.send_signal(number)
         time.sleep(0.05)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=1800)
     assert (process.returncode, said.split()) == (
         130,
         ["onebit", "netlab:", "interrupted", "after", "0", "points;", "the", "lab", "is", "removed"],
@@ -163,7 +163,7 @@ def test_processes_in_a_namespace_are_ended_with_it():
     sleeper = subprocess.Popen(["ip", "netns", "exec", made.names[0], "sleep", "60"])
     assert wait_until(lambda: sleeper.pid in processes_in(made.names[0]))
     made.remove()
-    assert sleeper.wait(timeout=5) == -signal.SIGKILL
+    assert sleeper.wait(timeout=1800) == -signal.SIGKILL
     assert not (MADE / made.names[0]).exists()
     made.remove()
 

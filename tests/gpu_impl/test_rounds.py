@@ -168,7 +168,7 @@ def test_ctrl_c_ends_a_program_that_waits_for_another(tmp_path):
         assert first.stdout.readline() == "ready\n"
         time.sleep(0.2)  # for it to wait; if it doesn't yet, it is stopped before
         first.send_signal(signal.SIGINT)
-        _, said = first.communicate(timeout=60)
+        _, said = first.communicate(timeout=1800)
         assert (first.returncode, said.strip()) == (1, "stopped")
     finally:
         for process in (first, second):

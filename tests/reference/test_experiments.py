@@ -286,7 +286,7 @@ def test_a_stopped_sweep_keeps_finished_runs_and_leaves_no_half_of_one(tmp_path,
         assert process.stdout.readline() == (b"begun\n" if jobs == 1 else b"kept\n")
         process.send_signal(sent)
         # returns when the last process that has its standard error has ended; one that hangs fails in two minutes
-        _, complaints = process.communicate(timeout=120)
+        _, complaints = process.communicate(timeout=1800)
         assert process.returncode == status, complaints.decode()
     finally:
         with contextlib.suppress(ProcessLookupError):

@@ -250,6 +250,7 @@ def test_no_hyper_parameter_is_held_at_one_value(algorithm):
     assert min(levels.values()) > 1
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("declared", "searched"), [
     ({"max_trust": (10.0, 50.0), "trust_decay": [0.25, 0.9]}, {"max_trust": (10.0, 50.0), "trust_decay": (0.9, 0.25)}),
     ({"scale_block": (None, 64)}, {"scale_block": (None, 64)}),

@@ -194,6 +194,7 @@ SHOWN = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("under_test", "clauses", "base", "form"), SHOWN, ids=lambda item: getattr(item, "id", None))
 def test_programs_fail_by_their_assertion_and_pass_for_a_correct_class(under_test, clauses, base, form, brief):
     cause = only(under_test, clauses, brief)

@@ -71,7 +71,7 @@ def test_the_pages_show_what_is_printed(page, tmp_path):
     (tmp_path / name.partition(":")[0]).write_text(code)
     command = [sys.executable, "-m", "onebit", "verify", name]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=300,
+        command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=1800,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 1, done.stderr

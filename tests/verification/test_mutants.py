@@ -132,7 +132,7 @@ def test_bugs_and_triggers_are_many_and_explained():
     assert [mutant.id for mutant in sample("held-out", 30, 5)] == [mutant.id for mutant in sample("held-out", 30, 5)]
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(
     "trigger",
     [t for split in ("development", "held-out") for t in triggers(split)[:40] if ", and " not in t.name],
@@ -165,6 +165,7 @@ def test_every_trigger_bites_somewhere(trigger):
             assert witnessed(Mutant(bug, trigger, level))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("bug", [bug for bug in all_bugs() if bug.family == "events"], ids=lambda bug: bug.id)
 def test_what_used_to_live_is_found(bug):
     level = "optimizer" if issubclass(bug.under_test, BaseOptimizer) else "collective"
@@ -208,7 +209,7 @@ def test_the_interval_is_exact():
     assert share_interval(0, 0) == (0.0, 1.0)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("under_test", correct_classes(), ids=qualified)
 def test_no_false_alarm(under_test):
     alarms, cases = alarms_of(qualified(under_test), 7, 1)

@@ -42,6 +42,7 @@ def searched(folder, jobs, profile, *, sign, end=""):
     return search_isolated(f"{file}:Mine", profile, name="small", jobs=jobs)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("sign", [">", ">="])
 def test_the_same_comes_out_whoever_examines_the_cases(tmp_path, sign):
     alone, shared = (searched(tmp_path, jobs, replace(BRIEF, exact=4, simplifying=5), sign=sign) for jobs in (1, 3))

@@ -61,7 +61,7 @@ def cases(wanted):
     return (plan().case(*item) for item in rows[:ENOUGH])
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_it_is_found_with_its_level(fault):
     driver = Driver(conditional(fault, ALWAYS, "optimizer"))
@@ -92,6 +92,7 @@ def test_two_largest_numbers_overflow_nothing_that_a_correct_step_forms():
         assert not list(check(driver, optimizer_case(row, driver.traits, rng), set()))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("under_test", [BlocksAlone, type("LambBlocks", (Lamb,), {"takes": {"scale_block": 64}})])
 def test_large_cases_have_no_value_that_the_class_does_not_take(under_test):
     driver = Driver(under_test)

@@ -33,10 +33,11 @@ class BaseCollective:
             bits_B = self.pack(self.worker_bits(u_D))
             messages.append((bits_B, s))
             errors.append(np.where(live_D, self.worker_error(u_D, s, self.worker_signs(u_D, bits_B), i), np.float32(0)))
+        received = [self.worker_message(self.unpack(bits_B, dim), s) for bits_B, s in messages]
         output_D, new_server_error_D = np.empty_like(server_error_D), np.empty_like(server_error_D)
         for j, chunk in enumerate(self.chunks(dim, n)):
             live_C = live_D[chunk]
-            parts = [self.worker_message(self.unpack(bits_B, dim), s)[chunk] for bits_B, s in messages]
+            parts = [message_D[chunk] for message_D in received]
             w_C = np.where(live_C, self.server_input(parts, server_error_D[chunk], j), np.float32(0))
             S = self.server_scales(w_C, live_C, [s for _, s in messages])
             Q_C = self.server_signs(w_C)

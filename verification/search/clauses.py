@@ -226,13 +226,14 @@ CLAUSES: tuple[Clause, ...] = (
            "buffers handed over or freed by save()", _has("checkpoint", "save"), SAVES),
     Clause("optimizer.resume", "L9, C11", "A run that is loaded into a new instance goes on bitwise as if it had not.",
            "errors, masks, floor, step or freeze left out of a checkpoint",
-           _has("checkpoint", "reload", "reload often"), SAVES),
+           lambda row: row["checkpoint"] in ("reload", "reload often") or row["end"] == "reload", SAVES),
     Clause("optimizer.resume_used", "L9, C11", "The same, loaded into an instance that has run before.",
            "what load() does not overwrite", _has("checkpoint", "reload used"), SAVES),
     Clause("optimizer.resize", "L9, C11",
            "Loaded on another number of workers, each has the mean of the old errors: the total is kept.",
            "errors zeroed, summed or cut off; errors of zero-variance coordinates filled",
-           lambda row: row["checkpoint"].startswith("resize") and row["snapshots"] == "every step", SAVES),
+           lambda row: row["end"] == "resize"
+           or (row["checkpoint"].startswith("resize") and row["snapshots"] == "every step"), SAVES),
     Clause("optimizer.together", "L9", "All of these at once end bitwise where the plain run ends.",
            "bugs that need two events: a save after a step that nobody looked at"),
 )  # fmt: skip

@@ -70,6 +70,8 @@ def optimizer_case(row: Row, traits: Traits, rng: np.random.Generator) -> Optimi
         before = [i for i in range(len(program) - 1) if program[i + 1] != "step"]
         hidden[before] = True
         unseen = frozenset(int(i) for i in np.flatnonzero(hidden[:-1]))
+    if row["end"] != "step":
+        program += (row["end"] if row["end"] == "reload" else f"resize {_another(n, dim, compressed, traits, rng)}",)
     case = OptimizerCase(
         _parameters(dim, traits, rng, getattr(hyper, "layers", ())),
         grads_TND,
@@ -284,10 +286,11 @@ def exact_case(traits: Traits, seed: int, *, can_save: bool = False) -> Optimize
             continue
         before, freeze = times
         values = vars(_hyper(row, freeze, n, 16, traits, rng)) | fixed
-        if row.get("compress") == "update" and not (traits.taken("eps") or traits.taken("beta2")):
-            # so that P is a power of two: sqrt(v) = 1.5 and the denominator 2, or 4 and 8 with the correction, which
-            # some multiply by: 1 over it is 4
-            values |= {"beta2": 3 / 4, "eps": 4.0} if row["bias_correction"] else {"beta2": 1 - 9 / 64, "eps": 0.5}
+        # so that P is a power of two: sqrt(v) = 1.5 and the denominator 2, or 4 and 8 with the correction, which
+        # some multiply by: 1 over it is 4
+        even = {"beta2": 3 / 4, "eps": 4.0} if row["bias_correction"] else {"beta2": 1 - 9 / 64, "eps": 0.5}
+        if row.get("compress") == "update" and all(one in (traits.taken(of) or (one,)) for of, one in even.items()):
+            values |= even
             if values["variance_floor"] > 1:  # it raises v, and P is another number
                 continue
         if (case := make(traits, n, traits.hyper(**values), seed, before)) is not None:

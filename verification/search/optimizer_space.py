@@ -44,6 +44,9 @@ EDGES: dict[str, int | None] = {"any": None, "on": 0, **{f"{k} over": k for k in
 CHECKPOINTS = ("none", "save", "reload", "reload used", "reload often", "resize", "resize twice", "several")
 """What is done beside steps; "reload used" also goes back to an earlier step of the same instance."""
 
+ENDS = ("step", "reload", "resize")
+"""The last operation of a run: what is lost in a checkpoint is lost there, whatever came before."""
+
 DEAD = ("none", "some", "nearly")
 """Coordinates without a gradient in the warm-up; "nearly": one so small that v is tiny or subnormal, and not 0 [C6]."""
 
@@ -63,6 +66,7 @@ TRIPLES = (
     "skips",
     "checkpoint",
     "when",
+    "end",
     "begin",
     "snapshots",
     "compress",
@@ -99,12 +103,14 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         "skips": ("none", "in the warm-up", "compressed", "on a zero-variance coordinate"),
         "checkpoint": CHECKPOINTS if can_save else ("none",),
         "when": ("in the warm-up", "at the freeze", "compressed") if can_save else ("in the warm-up",),
+        "end": ENDS if can_save else ENDS[:1],
         "begin": ("new", "used", "used with the same shape", "beside"),
         "snapshots": ("every step", "some steps"),
         "layout": allowed_layouts(traits),
     }
     if len(allowed_workers(traits)) == 1:
-        features["checkpoint"] = tuple(level for level in features["checkpoint"] if not level.startswith("resize"))
+        for name in ("checkpoint", "end"):
+            features[name] = tuple(level for level in features[name] if not level.startswith("resize"))
     if not traits.compresses:
         features["skips"], features["when"] = ("none", "in the warm-up"), ("in the warm-up",)
     empty = [

@@ -14,6 +14,7 @@ from verification.search import collective_space, large_cases, optimizer_cases, 
 from verification.search.cases import Case, CollectiveCase, OptimizerCase
 from verification.search.covering import Row, Space, Triples, covering_rows, missing_rows
 from verification.search.driver import Driver
+from verification.search.verdicts import level_text
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,21 @@ class Plan:
         seeds = range(1000 * self.seed, 1000 * self.seed + count)
         return [case for seed in seeds if (case := make(self.driver.traits, seed)) is not None]
 
+    def untied(self) -> tuple[str, ...]:
+        """Levels of what a round depends on with which no case is without rounding, and so has no exact tie; or all."""
+        if self.level == "optimizer" and not self.driver.traits.compresses:
+            return ()
+        exact = [case for case in self.specials if case.exact]
+        if not exact:
+            return ("any level",)
+        hypers = [case.hyper for case in exact if isinstance(case, OptimizerCase)]
+        return tuple(
+            f"{name} {level_text(level)}"
+            for name in TYING
+            for level in self.space.features.get(name, ())
+            if hypers and level not in {getattr(hyper, name) for hyper in hypers}
+        )
+
     def size(self, case: Case) -> float:
         """How much there is to read in a case; one without rounding can hardly be made smaller."""
         if isinstance(case, CollectiveCase):
@@ -146,6 +162,10 @@ class Plan:
         """A case of a row: what its levels leave open is drawn."""
         make: Any = optimizer_cases.optimizer_case if self.level == "optimizer" else collective_space.collective_case
         return make(row, self.driver.traits, np.random.default_rng(seed))
+
+
+TYING = ("scale", "bias_correction", "compress", "frozen_dtype")
+"""The hyper-parameters with few values on which the numbers of a round depend."""
 
 
 FEW = 4

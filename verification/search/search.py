@@ -343,6 +343,7 @@ class _Search:
             undeclared,
             dict(plan.space.features),
             self.driver.traits.checked_as.title if plan.level == "optimizer" else "",
+            plan.untied(),
         )
 
     def notes(self) -> list[str]:

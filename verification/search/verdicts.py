@@ -54,6 +54,7 @@ class Coverage:
         undeclared: extensions that the class does not declare, and is not asked for.
         levels: feature -> the levels that the pairs are of.
         title: the algorithm that an optimizer was checked as.
+        untied: levels that no case without rounding has, so that a fault which an exact tie alone shows is not seen.
     """
 
     level: str
@@ -64,6 +65,7 @@ class Coverage:
     undeclared: tuple[str, ...] = ()
     levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     title: str = ""
+    untied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
