@@ -103,8 +103,10 @@ class _Delivered:
         """Why the process is ended when its time is long over."""
         if self.searched is not None:
             return "the time was over before the counterexamples were made smaller"
-        where = "in one case" if self.cases else "in its first case, or before it,"
-        return f"{target} was still {where} {GRACE:.0f} s after the time was over: does a call not come back?"
+        where, busy = (
+            ("in one case", "") if self.cases else ("before the end of its first case", "is the machine busy, or ")
+        )
+        return f"{target} was still {where} {GRACE:.0f} s after the time was over: {busy}does a call not come back?"
 
     def partial(self, why: str, seconds: float, only: Sequence[str]) -> Result:
         """What was found until the search, of ``only`` these clauses (none: of all), ended before its time."""
@@ -153,7 +155,7 @@ def search_isolated(
     options = {"profile": profile, "name": name, "seed": seed, "only": tuple(only), "minutes": minutes, "jobs": jobs}
     ours, theirs = Pipe()
     command = [sys.executable, "-c", START, str(theirs.fileno()), *sys.path]
-    why, stopped = "", False
+    why, stopped, late = "", False, False
     with handled_by(signal.SIG_IGN, {signal.SIGINT}):  # Ctrl-C reaches both processes; this one answers it
         process = subprocess.Popen(command, pass_fds=(theirs.fileno(),))
     theirs.close()
@@ -170,7 +172,7 @@ def search_isolated(
                 elif process.poll() is not None and not ours.poll():
                     why = _ended(target, process.returncode)
                 elif time.monotonic() > delivered.ends:
-                    why = delivered.late(target)
+                    why, late = delivered.late(target), True
             except (EOFError, OSError):  # the end of the pipe, or of a message that is longer than what comes
                 try:
                     why = _ended(target, process.wait(10))
@@ -184,7 +186,7 @@ def search_isolated(
         ours.close()
     if delivered.result is not None:
         return Outcome(delivered.name, delivered.result)
-    if not delivered.name and not stopped:
+    if not delivered.name and not (stopped or late):
         raise ValueError(why)
     partial = delivered.partial(why, time.monotonic() - began, only)
     return Outcome(delivered.name or target, partial, whole=False, stopped=stopped)

@@ -318,18 +318,22 @@ def test_whatever_a_class_raises_is_a_sentence(raised, tmp_path, quick):
         call(verify, f"{path}:Raises")
 
 
-def test_a_call_that_never_comes_back_is_ended(tmp_path, quick, monkeypatch, capsys):
-    path, hung = tmp_path / "hangs.py", tmp_path / "hung"
+@pytest.mark.parametrize("begins", [True, False], ids=["in a step", "at import"])
+def test_a_call_that_never_comes_back_is_ended(begins, tmp_path, quick, monkeypatch, capsys):
+    path, hung, out = tmp_path / "hangs.py", tmp_path / "hung", tmp_path / "out.json"
+    hang = f"pathlib.Path({str(hung)!r}).touch()\n{{}}time.sleep(0.1)\n"
     path.write_text(
         "import pathlib, time\nfrom verification.independent.optimizers import Eager\n"
         "class Hangs(Eager):\n    def step(self, g):\n        while self.n != 2:\n"
-        f"            pathlib.Path({str(hung)!r}).touch()\n            time.sleep(0.1)\n"
-        "        super().step(g)\n"
+        f"            {hang.format(' ' * 12)}        super().step(g)\n"
     )
+    if not begins:
+        path.write_text(path.read_text() + f"while True:\n    {hang.format(' ' * 4)}")
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * hung.exists())  # the time is over
     monkeypatch.setattr("verification.isolated.time", later)
-    assert call(verify, f"{path}:Hangs", minutes=5) == 3
-    assert "30 s after the time was over: does a call not come back?" in capsys.readouterr().out
+    assert call(verify, f"{path}:Hangs", minutes=5, json=out) == 3
+    assert re.search(r"30 s after the time was over: .*does a call not come back\?", capsys.readouterr().out)
+    assert {row["outcome"] for row in json.loads(out.read_text())["properties"]} == {"not checked"}
 
 
 STOPPABLE = (
