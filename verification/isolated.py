@@ -103,10 +103,10 @@ class _Delivered:
         """Why the process is ended when its time is long over."""
         if self.searched is not None:
             return "the time was over before the counterexamples were made smaller"
-        where, busy = (
-            ("in one case", "") if self.cases else ("before the end of its first case", "is the machine busy, or ")
-        )
-        return f"{target} was still {where} {GRACE:.0f} s after the time was over: {busy}does a call not come back?"
+        over = f"{GRACE:.0f} s after the time was over"
+        if not self.cases:
+            return f"{target} had not ended its first case {over}: is the machine busy, or does a call not come back?"
+        return f"{target} was still in one case {over}: does a call not come back?"
 
     def partial(self, why: str, seconds: float, only: Sequence[str]) -> Result:
         """What was found until the search, of ``only`` these clauses (none: of all), ended before its time."""
