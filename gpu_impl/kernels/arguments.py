@@ -61,7 +61,8 @@ def check_scale_block(scale_block: int | None) -> None:
     """Raise ValueError unless ``scale_block`` is None or a multiple of 8 [C13]."""
     if scale_block is None:
         return
-    if isinstance(scale_block, bool) or not isinstance(scale_block, int) or scale_block < 8 or scale_block % 8:
+    whole = isinstance(scale_block, int) and not isinstance(scale_block, bool)
+    if not whole or not 8 <= scale_block < 2**63 or scale_block % 8:  # an offset of elements has 64 bits
         hint = ": write .item() behind it for Python's number" if hasattr(scale_block, "item") else ""
         raise ValueError(f"scale_block must be None or a positive multiple of 8, got {scale_block!r}{hint}")
 

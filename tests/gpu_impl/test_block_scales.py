@@ -309,7 +309,7 @@ def test_other_instruction_sets_give_the_same_bits(machine, tmp_path, monkeypatc
 @backends
 def test_what_is_refused(backend, device):
     kernels = backend_on(backend, device)
-    wrongs: list[Any] = [0, 12, -8, 8.0, True, "64"]
+    wrongs: list[Any] = [0, 12, -8, 8.0, True, "64", 2**63]
     for wrong in wrongs:
         with pytest.raises(ValueError, match="scale_block must be None or a positive multiple of 8, got"):
             Layout(100, 2, wrong)

@@ -76,7 +76,7 @@ CLAIM = Claim(
         "A v that was frozen too early is too small for coordinates whose gradients come later, in whatever form, and "
         "the floor guards against that (in the update form against nothing else: T7m). In `robustness` no form "
         "diverges with it but in the last row. There the step size is the next of the grid above Adam's best, and "
-        "some seeds of most forms diverge in spite of the floor. On the game the published form does. After a shorter "
+        "some seeds diverge in spite of the floor. On the game the published form does. After a shorter "
         "warm-up the published form diverges in spite of the floor (`warmup_length`)."
     ),
     figures=("robustness", "gan"),
