@@ -288,7 +288,7 @@ def exact_case(traits: Traits, seed: int, *, can_save: bool = False) -> Optimize
         values = vars(_hyper(row, freeze, n, 16, traits, rng)) | fixed
         # so that P is a power of two: sqrt(v) = 1.5 and the denominator 2, or 4 and 8 with the correction, which
         # some multiply by: 1 over it is 4
-        even = {"beta2": 3 / 4, "eps": 4.0} if row["bias_correction"] else {"beta2": 1 - 9 / 64, "eps": 0.5}
+        even = {"beta2": 3 / 4, "eps": 4.0} if row.get("bias_correction") else {"beta2": 1 - 9 / 64, "eps": 0.5}
         if row.get("compress") == "update" and all(one in (traits.taken(of) or (one,)) for of, one in even.items()):
             values |= even
             if values["variance_floor"] > 1:  # it raises v, and P is another number
