@@ -22,7 +22,7 @@ from verification.mutants.base_collective import BaseCollective
 from verification.mutants.base_optimizer import BaseOptimizer
 from verification.mutants.families import BaseCollectiveL1
 from verification.protocol import Hyper, PublishedHyper, Traits
-from verification.search.cases import CollectiveCase, OtherRun
+from verification.search.cases import CollectiveCase
 from verification.search.causes import Causes, Failing
 from verification.search.clauses import clause_of
 from verification.search.collective_space import large_cases
@@ -228,7 +228,7 @@ def test_what_a_class_raises_is_raised_by_the_program(brief):
     assert text == "# protocol: Odd.step raised ZeroDivisionError: seven"
     body = cause.program.partition("['Odd']")[2]
     with pytest.raises(ZeroDivisionError):
-        exec(body, {"np": np, "Hyper": Hyper, "OtherRun": OtherRun, "Odd": Odd})
+        exec(body, {"np": np, "Hyper": Hyper, "Odd": Odd})
     exec(body, {"np": np, "Hyper": Hyper, "Odd": ReferenceOptimizer})
 
 

@@ -156,7 +156,8 @@ class Plan:
         """How much there is to read in a case; one without rounding can hardly be made smaller."""
         if isinstance(case, CollectiveCase):
             return sum(inputs[0].size for inputs in case.calls) + 10**6 * case.exact
-        return case.grads_TND.size + 10 * len(case.program) + 10**6 * case.exact
+        numbers = sum(run.grads_TND.size for run in (case, case.other, case.target) if run is not None)
+        return numbers + 10 * len(case.program) + 10**6 * case.exact
 
     def case(self, row: Row, seed: int) -> Case:
         """A case of a row: what its levels leave open is drawn."""

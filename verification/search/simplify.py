@@ -172,6 +172,11 @@ def _plainer_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]
         yield replace(case, program=plain, target=None)
     if case.unseen:
         yield replace(case, unseen=frozenset())
+    for run in (case.other, case.target):  # where it is the one that fails, it does so alone
+        if run is not None and len(run.grads_TND) and not case.exact:
+            steps = ("step",) * len(run.grads_TND)
+            hyper = run.hyper or case.hyper
+            yield trimmed(OptimizerCase(run.params_D, run.grads_TND, run.n_workers, hyper, steps))
 
 
 def _smaller_run(case: OptimizerCase, traits: Traits) -> Iterator[OptimizerCase]:
