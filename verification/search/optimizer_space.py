@@ -325,8 +325,9 @@ def dims(row: Row, n: int, traits: Traits, rng: np.random.Generator) -> int:
     """
     (low, high), off = row["size"], EDGES[row["edge"]]
     if traits.sizes is not None:
-        beyond = min((size for size in traits.sizes if size >= low), default=max(traits.sizes))
-        inside = [size for size in traits.sizes if low <= size <= high] or [beyond]
+        inside = [size for size in traits.sizes if low <= size <= high]
+        if not inside:
+            inside = [min((size for size in traits.sizes if size > high), default=max(traits.sizes))]
         units = ((traits.server_chunks or n) * traits.chunk_multiple, traits.chunk_multiple)
         there = ([size for size in inside if _fits(size, row["edge"], unit)] for unit in units)
         return int(rng.choice(next(filter(None, there), inside)))
