@@ -38,6 +38,8 @@ SIZES: tuple[Range, ...] = (
 LARGE: Range = (131073, 2**20)
 """The D of few cases, which hold every level of every other feature once."""
 
+ANY_SIZE: Range = (1, 2**63)
+
 EDGES: dict[str, int | None] = {"any": None, "on": 0, **{f"{k} over": k for k in range(1, 8)}}
 """How far D lies beyond a multiple of the number of chunks times ``chunk_multiple``; "any": anywhere."""
 
@@ -171,7 +173,7 @@ def allowed_edges(traits: Traits) -> tuple[str, ...]:
     """Levels of where D lies beside a multiple; of a class that declares its sizes those that some size has."""
     if traits.sizes is None:
         return tuple(EDGES)
-    return _edges_of(traits.sizes, (1, max(traits.sizes)), traits.chunk_multiple)
+    return _edges_of(traits.sizes, ANY_SIZE, traits.chunk_multiple)
 
 
 @cache
@@ -200,8 +202,9 @@ def edge_rules(traits: Traits) -> tuple[Rule, ...]:
     return (*EDGE_RULES, *missing)
 
 
-def _inside(ranges: Sequence[Range], allowed: Sequence[int]) -> tuple[Range, ...]:
-    """The ranges that hold an allowed number, and some of those that are beyond them all."""
+@cache
+def _inside(ranges: tuple[Range, ...], allowed: Sequence[int]) -> tuple[Range, ...]:
+    """The ranges that hold an allowed number, and some of those that are beyond them all; cached like the edges."""
     inside = [(low, high) for low, high in ranges if any(low <= one <= high for one in allowed)]
     beyond = [one for one in allowed if one > ranges[-1][1]]
     return (*inside, *((one, one) for one in beyond[:4]))
