@@ -72,9 +72,8 @@ class RunStore:
     def cpu_seconds(self, configs: Iterable[RunConfig]) -> float | None:
         """The processor time that these runs took, each counted once; None if one is not here, or was not timed."""
         stored = [read_sealed(file) for file in {self.file(config) for config in configs}]
-        seconds = [one.get("cpu_seconds") for one in stored if one is not None]
-        timed = len(seconds) == len(stored) and all(isinstance(one, int | float) for one in seconds)
-        return sum(seconds) if timed else None
+        seconds = [one["cpu_seconds"] for one in stored if one is not None and one.get("cpu_seconds") is not None]
+        return sum(seconds) if len(seconds) == len(stored) else None
 
     def file(self, config: RunConfig) -> Path:
         """Where ``config`` is kept."""
