@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Hundreds of processes are started: each would compile this project anew where Python may not keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help reproduce test pytest soak lint docs bench gpu-check setup clean
 .DEFAULT_GOAL := help
 
@@ -18,9 +21,8 @@ test: $(READY) ## All checks: lint, types, import rules and every test, side by 
 	@$(MAKE) --no-print-directory --jobs 2 lint pytest
 
 # One process more than processors: many tests wait for processes that they have started.
-# Tests start hundreds of processes: each would compile this project anew where Python may not keep what it compiled.
 pytest: $(READY)
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadgroup --durations 20
+	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadgroup --durations 20
 
 soak: $(READY) ## The long campaigns: what make test has in a short form.
 	$(BIN)/python -m pytest -m soak

@@ -190,6 +190,12 @@ class Traits:
             return (getattr(self.checked_as.published(), name),)
         return dict(self.takes).get(name)
 
+    def takes_size(self, least: int, most: int | None = None) -> bool:
+        """Whether the class takes D = ``least``, or with ``most`` some D from the one to the other."""
+        if self.sizes is None:
+            return True
+        return least in self.sizes if most is None else any(least <= size <= most for size in self.sizes)
+
     def policies(self, hyper: CommonHyper) -> tuple[Callable[[int], bool], Callable[[int], bool]]:
         """Whether a step refreshes v, and whether the workers meet in it: the class's own policies, or ``hyper``'s."""
         refreshes, meets = (

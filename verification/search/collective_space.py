@@ -25,7 +25,6 @@ from verification.search.optimizer_space import (
     dims,
     edge_rules,
     large_rows,
-    takes,
     worker_levels,
     workers,
 )
@@ -167,15 +166,15 @@ def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
         for number, some in enumerate((1, 4), start=1)
         if some in allowed_workers(traits)
     ]
-    least = 8 if takes(traits, (8, 8)) else min(traits.sizes or ())
+    least = 8 if traits.takes_size(8) else min(traits.sizes or ())
     plain = [(np.zeros((n, least), dtype), 2)]
-    if takes(traits, (2**18, 2**18)):
+    if traits.takes_size(2**18):
         plain.append((np.broadcast_to(absorbing(2**18, traits.scale or "l2").astype(dtype), (n, 2**18)), 1))
     for buffers_ND, calls in plain:
         call = (buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0]))
         found.append(CollectiveCase((call,) * calls))
     space = collective_space(traits)
-    large = large_rows(space, seed) if takes(traits, LARGE) else ()
+    large = large_rows(space, seed) if traits.takes_size(*LARGE) else ()
     rows = (*large, *corner_rows(space, seed), *end_rows(space, seed))
     found += [collective_case(row, traits, rng) for row, rng in rows]
     return [case for case in found if case is not None]

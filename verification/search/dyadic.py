@@ -30,7 +30,7 @@ def exact_sizes(traits: Traits, n: int, scale: str) -> list[int]:
     for dim in (base**k for k in range(1, 11)):
         lengths = {part.stop - part.start for part in traits.chunks(dim, n)} - {0}
         powers = all(length & (length - 1) == 0 and (base == 2 or length.bit_length() % 2) for length in lengths)
-        if 2 < dim <= LONGEST and powers and (traits.sizes is None or dim in traits.sizes):
+        if 2 < dim <= LONGEST and powers and traits.takes_size(dim):
             found.append(dim)
     return found
 
@@ -49,7 +49,7 @@ def exact_round(traits: Traits, n: int, dim: int, seed: int) -> CollectiveCase |
         return None  # the numbers below are made for one scale a message
     lengths = {part.stop - part.start for part in traits.chunks(dim, n)} - {0}
     powers = all(abs(math.log(length, 4 if kind == "l2" else 2) % 1) < 1e-9 for length in (dim, *lengths))
-    if not powers or len(lengths) > 1 or (traits.sizes is not None and dim not in traits.sizes):
+    if not powers or len(lengths) > 1 or not traits.takes_size(dim):
         return None
     rng = np.random.default_rng(seed)
     for _ in range(10):
@@ -219,14 +219,7 @@ def tied_run(traits: Traits, n: int, hyper: CommonHyper, seed: int, before: int 
     """
     dim, walks = 16, _walks(traits, hyper, before + 2)
     chunk, block = _chunk_and_block(traits, n, dim, hyper)
-    if (
-        n < 3
-        or walks is None
-        or chunk % 8
-        or block % 8
-        or _rounded_update(hyper)
-        or (traits.sizes is not None and dim not in traits.sizes)
-    ):
+    if n < 3 or walks is None or chunk % 8 or block % 8 or _rounded_update(hyper) or not traits.takes_size(dim):
         return None
     rng = np.random.default_rng(seed)
     sizes = (6, 4, 2, 4) * 2 if hyper.scale == "l1" else (6, 6, 6, 2, 0, 0, 0, 4)

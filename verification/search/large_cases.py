@@ -20,7 +20,6 @@ from verification.search.optimizer_space import (
     hyper_levels,
     large_rows,
     optimizer_space,
-    takes,
 )
 from verification.search.palettes import absorbing
 
@@ -31,7 +30,7 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
     The last ones, two for each form, have the first level of each, several workers and long blocks: extremes of the
     others may hide an error. In one of the two the last element is far above the others.
     """
-    if not traits.compresses or not takes(traits, LARGE):
+    if not traits.compresses or not traits.takes_size(*LARGE):
         return []
     space = optimizer_space(traits, can_save=can_save)
     rows = list(large_rows(space, seed))
@@ -62,7 +61,7 @@ def corners(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]
 
 def long_sums(traits: Traits) -> list[OptimizerCase]:
     """Cases that no row holds: a long sum that stands still."""
-    if not traits.compresses or not takes(traits, (2**18, 2**18)):
+    if not traits.compresses or not traits.takes_size(2**18):
         return []
     found = []
     levels, draw, rng = traits.checked_as.levels, traits.checked_as.draw, np.random.default_rng(0)
@@ -96,7 +95,7 @@ def lone_ratios(traits: Traits) -> list[OptimizerCase]:
     length, free = 2**15 + 8, traits.taken("layers") is None
     sizes = tuple(length + k for k in range(6)) if free else ()
     dim = sum(sizes) or length
-    if not takes(traits, (dim, dim)):
+    if not traits.takes_size(dim):
         return []
     begins = np.cumsum(sizes) - sizes
     lone = [0, *(begins[2:5] - 1), begins[4] + 12_346, begins[5] + 12_345] if free else [length - 1]
@@ -124,7 +123,7 @@ def lone_norms(traits: Traits) -> list[OptimizerCase]:
     free = traits.taken("layers") is None
     sizes = tuple(2**12 + k for k in range(8)) if free else ()
     dim = sum(sizes) or 2**12 + 1
-    if not takes(traits, (dim, dim)):
+    if not traits.takes_size(dim):
         return []
     ends = np.cumsum(sizes or (dim,))
     begins = np.r_[0, ends[:-1]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verification.protocol import LAYOUTS, Traits
+from verification.protocol import LARGEST_SIZE, LAYOUTS, Traits
 from verification.search.covering import Row, Rule, Space, excluded_by, rows_of_each_level
 from verification.search.layouts import MIXED
 from verification.search.palettes import PALETTES, magnitudes
@@ -35,10 +35,8 @@ SIZES: tuple[Range, ...] = (
 )
 """Levels of D of which every pair with another level occurs."""
 
-LARGE: Range = (131073, 2**20)
+LARGE: Range = (131073, LARGEST_SIZE)
 """The D of few cases, which hold every level of every other feature once."""
-
-ANY_SIZE: Range = (1, 2**63)
 
 EDGES: dict[str, int | None] = {"any": None, "on": 0, **{f"{k} over": k for k in range(1, 8)}}
 """How far D lies beyond a multiple of the number of chunks times ``chunk_multiple``; "any": anywhere."""
@@ -146,11 +144,6 @@ def allowed_workers(traits: Traits) -> Sequence[int]:
     return range(1, WORKERS[-1][1] + 1) if traits.workers is None else traits.workers
 
 
-def takes(traits: Traits, level: Range) -> bool:
-    """Whether a class takes a D of this level; ``(D, D)`` is a level too."""
-    return traits.sizes is None or any(level[0] <= size <= level[1] for size in traits.sizes)
-
-
 def an_edge(space: Space, seed: int) -> str:
     """D a few elements beyond a multiple, how many says the seed; anywhere if the class takes no such D."""
     over = [edge for edge in space.features["edge"] if edge.endswith("over")]
@@ -173,7 +166,7 @@ def allowed_edges(traits: Traits) -> tuple[str, ...]:
     """Levels of where D lies beside a multiple; of a class that declares its sizes those that some size has."""
     if traits.sizes is None:
         return tuple(EDGES)
-    return _edges_of(traits.sizes, ANY_SIZE, traits.chunk_multiple)
+    return _edges_of(traits.sizes, (1, LARGEST_SIZE), traits.chunk_multiple)
 
 
 @cache
@@ -304,7 +297,7 @@ def _too_long(space: Space) -> Iterator[Row]:
     for a, b in combinations(sorted(space.features, key="size".__ne__), 2):
         found: dict[Any, Row] = {}
         for pair in ({a: level, b: other} for level, other in product(space.features[a], space.features[b])):
-            n_workers = pair[b][0] if b == "workers" else 2
+            n_workers = pair[b][0] if b == "workers" else 2  # a row of two other features has several
             few = a != "size" or n_workers * pair[a][0] <= MOST_NUMBERS
             if few and space.exclusion(pair) == TOO_LONG:
                 found[pair[a] if a == "size" else None] = pair
@@ -323,8 +316,8 @@ def workers(level: Range, traits: Traits, rng: np.random.Generator) -> int:
 def dims(row: Row, n: int, traits: Traits, rng: np.random.Generator) -> int:
     """D within its level: anywhere, if large nearer its low end, or beside a multiple of chunks * ``chunk_multiple``.
 
-    Where the level has no such multiple, beside one of ``chunk_multiple`` alone. Of declared sizes it is one of them,
-    where none is within the next larger one.
+    Where the level has no such multiple, beside one of ``chunk_multiple`` alone. Of declared sizes it is one of them;
+    where none lies within, the next larger one.
     """
     (low, high), off = row["size"], EDGES[row["edge"]]
     if traits.sizes is not None:

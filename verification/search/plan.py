@@ -145,12 +145,12 @@ class Plan:
         if not exact:
             return ("any level",)
         hypers = [case.hyper for case in exact if isinstance(case, OptimizerCase)]
-        return tuple(
-            f"{name} {level_text(level)}"
-            for name in TYING
-            for level in self.space.features.get(name, ())
-            if hypers and level not in {getattr(hyper, name) for hyper in hypers}
-        )
+        found = []
+        for name in TYING:
+            tied = {getattr(hyper, name, None) for hyper in hypers}
+            levels = self.space.features.get(name, ())  # a collective has no such feature
+            found += [f"{name} {level_text(level)}" for level in levels if level not in tied]
+        return tuple(found)
 
     def size(self, case: Case) -> float:
         """How much there is to read in a case; one without rounding can hardly be made smaller."""
