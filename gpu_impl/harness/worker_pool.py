@@ -201,6 +201,7 @@ def _serve(
     try:
         if entering is not None:
             entering(rank)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # what was blocked when the server of processes was started
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         torch.set_num_threads(threads)
         dist.init_process_group(

@@ -63,8 +63,9 @@ def check_scale_block(scale_block: int | None) -> None:
         return
     whole = isinstance(scale_block, int) and not isinstance(scale_block, bool)
     if not whole or not 8 <= scale_block < 2**63 or scale_block % 8:  # an offset of elements has 64 bits
+        below = " below 2^63" if whole and scale_block >= 2**63 else ""
         hint = ": write .item() behind it for Python's number" if hasattr(scale_block, "item") else ""
-        raise ValueError(f"scale_block must be None or a positive multiple of 8, got {scale_block!r}{hint}")
+        raise ValueError(f"scale_block must be None or a positive multiple of 8{below}, got {scale_block!r}{hint}")
 
 
 def check_beta(name: str, beta: float) -> None:

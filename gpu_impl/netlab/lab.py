@@ -53,7 +53,7 @@ def lab(
 
 @contextmanager
 def _undisturbed_start() -> Iterator[None]:
-    """Signals that end a program wait until the end; processes that are started within never hear them.
+    """Signals that end a program wait until the end; processes that are started within do not hear them as they start.
 
     So no traceback of theirs is printed, and none is half started when this program ends and ends them.
     """

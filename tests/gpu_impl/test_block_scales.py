@@ -311,7 +311,7 @@ def test_what_is_refused(backend, device):
     kernels = backend_on(backend, device)
     wrongs: list[Any] = [0, 12, -8, 8.0, True, "64", 2**63]
     for wrong in wrongs:
-        with pytest.raises(ValueError, match="scale_block must be None or a positive multiple of 8, got"):
+        with pytest.raises(ValueError, match=r"scale_block must be None or a positive multiple of 8( below 2\^63)?,"):
             Layout(100, 2, wrong)
     layout = Layout(40, 2, 8)
     exchange, step = oracle.exchange(layout, device), step_scalars(1.0, device=device)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+from multiprocessing import context
 from multiprocessing.connection import wait
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +17,8 @@ from torch import distributed as dist
 
 from gpu_impl.harness import worker_pool
 from gpu_impl.harness.worker_pool import GRACE, WorkerDiedError, WorkerPool
+
+ROOT = Path(__file__).parents[2]
 
 KEPT = []
 
@@ -113,6 +118,27 @@ def test_the_server_of_workers_may_be_ended_from_outside(monkeypatch):
     def gone(_):
         raise EOFError
 
-    monkeypatch.setattr(multiprocessing.context.ForkServerProcess, "_Popen", staticmethod(gone))
+    monkeypatch.setattr(context.ForkServerProcess, "_Popen", staticmethod(gone))
     with pytest.raises(WorkerDiedError, match="the process that starts the workers was ended"):
         WorkerPool(1)
+
+
+STARTED_WHERE_SIGNALS_ARE_BLOCKED = """
+import signal
+from multiprocessing import resource_tracker
+from gpu_impl.harness.worker_pool import WorkerPool
+
+if __name__ == "__main__":
+    resource_tracker.ensure_running()  # else its start unblocks SIGINT
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])  # as the network lab does
+    with WorkerPool(1) as pool:
+        print(pool.call(signal.pthread_sigmask, signal.SIG_BLOCK, ()))
+"""
+
+
+def test_workers_block_no_signals_though_their_server_was_started_where_some_are(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(STARTED_WHERE_SIGNALS_ARE_BLOCKED)
+    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True, timeout=1800,
+                         env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert ran.stdout == "[set()]\n"
