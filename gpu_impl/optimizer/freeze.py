@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 
 import torch
@@ -109,9 +110,11 @@ def _what_it_waits_for(run: Run, step: str) -> str:
     moved_n = rule.changes(correction_n)
     restless, worst = int((moved_n.abs() > TOLERANCE).sum()), int(moved_n.abs().argmax())
     watched = sum(len(content.numbers) for content in run.contents if content.kind.freezes)
+    most = float(moved_n[worst])
+    how_far = f"by {most:+.1%}" if math.isfinite(most) else "which was 0 then"
     return (
         f"{step}: v has not settled: over the last {window:,} steps {restless} of {watched} parameters moved by more "
-        f"than {TOLERANCE:.0%}, {_name_of(run, worst)} most, by {float(moved_n[worst]):+.1%}; {advice}"
+        f"than {TOLERANCE:.0%}, {_name_of(run, worst)} most, {how_far}; {advice}"
     )
 
 

@@ -38,6 +38,11 @@ class CompressedOptimizer(Optimizer):
             arguments.integer("server_chunks", self.server_chunks)
         arguments.scale_block("scale_block", self.scale_block)
 
+    def init(self, params_D: Array, n_workers: int) -> State:
+        state = super().init(params_D, n_workers)
+        number_of_chunks(self.server_chunks, n_workers)
+        return state
+
     def _check_state(self, state: State) -> None:
         number_of_chunks(self.server_chunks, state.n_workers)
         super()._check_state(state)

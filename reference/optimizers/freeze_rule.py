@@ -99,7 +99,8 @@ def _what_it_waits_for(state: State, rule: str, beta2: float, arrays: Mapping[st
     moved = dict(zip(arrays or {"v": 0}, changes(state, beta2), strict=True))
     restless = {name: change for name, change in moved.items() if abs(change) > TOLERANCE}
     worst = max(restless, key=lambda name: abs(restless[name]))
+    how_far = f"by {restless[worst]:+.1%}" if np.isfinite(restless[worst]) else "which was 0 then"
     return (
         f"v has not settled: over the last {window:,} steps {len(restless)} of {len(moved)} arrays moved by more than "
-        f"{TOLERANCE:.0%}, {worst} most, by {restless[worst]:+.1%}; {advice}"
+        f"{TOLERANCE:.0%}, {worst} most, {how_far}; {advice}"
     )

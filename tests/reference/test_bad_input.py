@@ -92,10 +92,14 @@ def test_every_optimizer(name):
 
 
 def test_more_chunks_than_workers():
-    """Refused in the first step of the warm-up, not in the first step that is compressed."""
-    optimizer = OneBitAdam(**GOOD, server_chunks=3)
-    with pytest.raises(ValueError, match=r"^server_chunks must be at most the number of workers, 2, got 3"):
-        optimizer.step(optimizer.init(np.zeros(4, np.float32), 2), np.zeros((2, 4), np.float32))
+    """Refused before the first step; with a state of others in the first of the warm-up, not when it is compressed."""
+    optimizer, params_D = OneBitAdam(**GOOD, server_chunks=3), np.zeros(4, np.float32)
+    for call in (
+        lambda: optimizer.init(params_D, 2),
+        lambda: optimizer.step(OneBitAdam(**GOOD).init(params_D, 2), np.zeros((2, 4), np.float32)),
+    ):
+        with pytest.raises(ValueError, match=r"^server_chunks must be at most the number of workers, 2, got 3"):
+            call()
 
 
 @pytest.mark.parametrize(
