@@ -128,9 +128,10 @@ def missing_rows(
     if not triples:
         return []
     builder = _Builder(space, np.random.default_rng(seed), beside)
-    rest = builder.uncovered(tuple(name for name in triples if name in space.features), 3)
+    names = tuple(name for name in triples if name in space.features)
+    rest = builder.uncovered(names, 3)
     for row in rows:
-        builder.cover(rest, builder.numbered(row))
+        builder.cover(rest, builder.numbered({name: row[name] for name in names}))
     return builder.named(builder.rows(rest))
 
 
@@ -144,6 +145,7 @@ class _Builder:
         self.forbidden = np.zeros((len(self.levels), len(self.levels)), np.bool_)
         for a, b in space.excluded():
             self.forbidden[a, b] = self.forbidden[b, a] = True
+        self.allowed = ~self.forbidden
 
     def numbered(self, row: Row) -> list[int]:
         """A row as numbers of levels; without those that the space does not have."""
@@ -214,10 +216,10 @@ class _Builder:
             """Each level would cover this much more beside it and those chosen before."""
             nonlocal gain
             if rest.ndim == 2:
-                gain += rest[:, level]
+                gain += rest[level]
             elif rest.ndim == 3:
                 gain += rest[:, level, chosen].sum(axis=1)
-            np.logical_and(allowed, ~self.forbidden[level], out=allowed)
+            np.logical_and(allowed, self.allowed[level], out=allowed)
             chosen.append(level)
 
         for level in start:
