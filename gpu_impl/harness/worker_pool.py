@@ -156,7 +156,7 @@ class WorkerPool:
         try:
             good, answer = pickle.loads(pipe.recv_bytes())
         except (EOFError, ConnectionResetError):
-            self.processes[rank].join(1)
+            self.processes[rank].join(self.timeout)  # it is about to end: its pipe is closed
             return WorkerDiedError(f"worker {rank} died (exit code {self.processes[rank].exitcode})")
         if good or isinstance(answer, BaseException):
             return answer
