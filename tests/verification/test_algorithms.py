@@ -58,8 +58,8 @@ def transitions(under_test, hyper, steps=13, dim=41, n=3):
     return [relation(move.before, move.grads_ND, move.after, hyper, driver.traits) for move in moves]
 
 
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize("name", sorted(RUNS))
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("name", RUNS)
 def test_every_array_of_a_snapshot_is_watched_in_every_step(name):
     for relation in transitions(*RUNS[name]):
         assert relation.findings() == []
@@ -213,7 +213,7 @@ def test_every_bug_is_found(bug):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["zero_one_adam", "one_bit_lamb"])
 def test_conditional_bugs_are_found(algorithm):
-    chosen = sample("development", 2, 2, algorithm=algorithm)
+    chosen = sample("development", 4, 2, algorithm=algorithm)
     assert {one.bug.algorithm for one in chosen} == {algorithm}
     for row in map(row_of, chosen):
         assert row.killed_by or not row.differs, row.mutant

@@ -58,7 +58,7 @@ def run_of(grads_TND, params_D, **hyper):
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("page", [PAGE, README], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, PAGE], ids=lambda page: page.name)
 def test_the_pages_show_what_is_printed(page, tmp_path):
     """The class that stands there, checked by the command that stands there; "..." stands for lines in between."""
     text = page.read_text()

@@ -142,10 +142,9 @@ class _Builder:
         self.space, self.rng, self.levels, self.beside = space, rng, space.levels, beside
         self.number = {(name, space.features[name][i]): n for n, (name, i) in enumerate(self.levels)}
         self.of = {name: np.array([n for n, (f, _) in enumerate(self.levels) if f == name]) for name in space.features}
-        self.forbidden = np.zeros((len(self.levels), len(self.levels)), np.bool_)
+        self.allowed = np.ones((len(self.levels), len(self.levels)), np.bool_)
         for a, b in space.excluded():
-            self.forbidden[a, b] = self.forbidden[b, a] = True
-        self.allowed = ~self.forbidden
+            self.allowed[a, b] = self.allowed[b, a] = False
 
     def numbered(self, row: Row) -> list[int]:
         """A row as numbers of levels; without those that the space does not have."""
@@ -160,16 +159,16 @@ class _Builder:
         rest = np.zeros((len(self.levels),) * strength, np.bool_)
         for chosen in combinations(names, strength):
             rest[np.ix_(*(self.of[name] for name in chosen))] = True
-        forbidden = self.forbidden
+        allowed = self.allowed
         if strength == 1:
             return rest
         if strength == 2:
-            rest &= ~forbidden
+            rest &= allowed
             for levels in self.of.values():  # beside which some level of every feature is left
-                beside = (~forbidden[:, levels]).astype(np.intp)
+                beside = allowed[:, levels].astype(np.intp)
                 rest &= beside @ beside.T > 0
             return rest | rest.T
-        rest &= ~(forbidden[:, :, None] | forbidden[:, None, :] | forbidden[None, :, :])
+        rest &= allowed[:, :, None] & allowed[:, None, :] & allowed[None, :, :]
         return np.logical_or.reduce([rest.transpose(order) for order in permutations(range(3))])
 
     def cover(self, rest: NDArray[np.bool_], row: Sequence[int]) -> None:
