@@ -73,7 +73,7 @@ def cases(
     else:
         space, make = optimizer_space(driver.traits, can_save=driver.can_save), optimizer_case
     sizes = tuple(size for size in space.features["size"] if size[1] <= largest) or space.features["size"][:1]
-    space = Space({**space.features, "size": sizes}, space.exclusion)
+    space = Space({**space.features, "size": sizes}, space.rules)
     return st.builds(
         lambda row, seed: make(row, driver.traits, np.random.default_rng(seed)),  # pyright: ignore[reportUnknownLambdaType]
         rows(space, driver.traits),

@@ -19,9 +19,9 @@ BRIEF = Profile(1, 1, 12, triples=False, minutes=30, simplifying=40, largest=300
 rounding."""
 
 
-def few(under_test):
-    """The same class for one and two workers alone: half of the cases, for tests to which their number is nothing."""
-    return type(under_test.__name__, (under_test,), {"workers": (1, 2), "__module__": under_test.__module__})
+def few(under_test, workers=(1, 2)):
+    """The same class for few workers alone: half of the cases, for tests to which their number is nothing."""
+    return type(under_test.__name__, (under_test,), {"workers": workers, "__module__": under_test.__module__})
 
 
 def transitions(under_test=BaseOptimizer, dim=41, **changes):

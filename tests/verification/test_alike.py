@@ -66,7 +66,7 @@ def test_rows_of_its_level_find_it(fault, level):
 @pytest.mark.parametrize("sizes", [None, range(1000, 2**20, 1001), (5, 100_001)])
 def test_every_seed_sees_the_end_of_many_elements(fault, seed, sizes):
     driver = Driver(type("Fault", (fault,), {"sizes": sizes}))
-    assert any(next(check(driver, case, set()), None) is not None for case in large_cases(driver.traits, seed))
+    assert any(next(check(driver, make(), set()), None) is not None for make in large_cases(driver.traits, seed))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_many_workers_with_many_elements_are_tried(seed, declared):
     class Wrong(BaseOptimizer):
         collective, sizes = LateVotesInEightBits, declared
 
-    cases = corners(Driver(Wrong).traits, can_save=False, seed=seed)
+    cases = [make() for make in corners(Driver(Wrong).traits, can_save=False, seed=seed)]
     many = [case for case in cases if case.n_workers == 128 and case.hyper.freeze_step > 6 and case.dim > 256]
     several = [case for case in many if (case.grads_TND[-1] == case.grads_TND[-1, 0]).all()]
     assert any(next(check(Driver(Wrong), case, set()), None) is not None for case in several)

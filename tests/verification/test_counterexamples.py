@@ -25,7 +25,7 @@ from verification.protocol import Hyper, PublishedHyper, Traits
 from verification.search.cases import CollectiveCase
 from verification.search.causes import Causes, Failing
 from verification.search.clauses import clause_of
-from verification.search.collective_space import large_cases
+from verification.search.collective_space import large_exact_cases
 from verification.search.driver import Driver
 from verification.search.dyadic import exact_round, rounds_nowhere
 from verification.search.literals import hyper_text, literal
@@ -38,7 +38,7 @@ def explained(under_test, clauses, profile, exact=False):
     """The causes for which these clauses fail, each from the first case of the plan (or exact one) that breaks it."""
     driver, failing = Driver(under_test), {}
     plan = Plan.of(driver, clauses[0].split(".")[0], profile, 0)
-    cases = chain(() if exact else (plan.case(*item) for item in plan.rows), plan.specials)
+    cases = chain(() if exact else (plan.case(*item) for item in plan.rows), (make() for make in plan.specials))
     for case in cases:
         for found in check(driver, case, set()):
             name = f"{plan.level}.{found.clause}"
@@ -115,7 +115,7 @@ class LateTieIsMinus(BaseCollectiveL1):
 
 def test_large_cases_are_written_shortly():
     """16384 numbers in which nothing rounds: patterns and runs of zeros, not lists."""
-    case = next(case for case in large_cases(Traits(scale="l1")) if case.exact and case.n_workers == 4)
+    case = next(case for case in large_exact_cases(Traits(scale="l1")) if case.n_workers == 4)
     assert case.dim == 16384
     found = findings(LateTieIsMinus, case)
     assert {one.clause for one in found} == {"server_bits"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+import operator
+from functools import cache, partial
 from itertools import combinations, product
 
 import numpy as np
@@ -23,12 +24,8 @@ from verification.search.optimizer_space import LATE, TRIPLES, WORKERS, optimize
 from verification.search.palettes import MAGNITUDES
 from verification.search.plan import PROFILES, Plan
 
-
-def no_two_of_b_with_x(pair):
-    return "said so" if pair.get("a") == 2 and pair.get("b") == "x" else ""
-
-
-SMALL = Space({"a": (1, 2, 3), "b": ("x", "y"), "c": (0, 1, 2, 3), "d": (True, False)}, no_two_of_b_with_x)
+NO_TWO_WITH_X = ("a", partial(operator.eq, 2), "b", partial(operator.eq, "x"), "said so")
+SMALL = Space({"a": (1, 2, 3), "b": ("x", "y"), "c": (0, 1, 2, 3), "d": (True, False)}, [NO_TWO_WITH_X])
 
 
 def held(rows, names):
@@ -128,7 +125,9 @@ def test_missing_rows_are_few():
 
 def test_what_no_row_can_hold_ends():
     """x needs y, y excludes every level of c: the pair is given up, the rest is covered."""
-    space = Space({"a": (1, 2), "b": (1, 2), "c": (1, 2)}, lambda p: "no" if p.get("a") == 1 and "c" in p else "")
+    space = Space(
+        {"a": (1, 2), "b": (1, 2), "c": (1, 2)}, [("a", partial(operator.eq, 1), "c", (1, 2).__contains__, "no")]
+    )
     rows = covering_rows(space, 0)
     assert held(rows, ("b", "c")) == {(1, 1), (1, 2), (2, 1), (2, 2)}
     assert np.all([row["a"] == 2 for row in rows])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from search_support import few
 
 from onebit_files import counted
 from verification.adapters.reference import ReferenceCollective, ReferenceCollectiveL1, ReferenceOptimizer
@@ -172,7 +173,7 @@ class LeastScale(Vectorised):
 @pytest.mark.parametrize(
     ("under_test", "hint"),
     [
-        (LeastScale, ""),
+        (few(LeastScale), ""),
         (Words, "; chunk_multiple = 32 explains it: declare it, if it is meant"),
         (Flushes, "; flushes_subnormals = True explains it: declare it, if it is meant"),
         (scale.GuardedScale, ""),
@@ -358,7 +359,7 @@ def test_of_large_cases_few_smaller_ones_are_tried():
             tried.append(2 * buffers_ND.size + server_error_D.size)
             return super().allreduce(buffers_ND, worker_errors_ND, server_error_D, live_D)
 
-    ends = [one for one in large_cases(Driver(NoLast).traits, 0) if 16384 < one.dim <= 131072]
+    ends = [one for make in large_cases(Driver(NoLast).traits, 0) if 16384 < (one := make()).dim <= 131072]
     case = next(one for one in ends if findings(NoLast, one))
     found = tuple(findings(NoLast, case))
     (clause,) = [one for one in CLAUSES if one.id == f"collective.{found[0].clause}"]

@@ -171,7 +171,7 @@ def test_what_used_to_live_is_found(bug):
     level = "optimizer" if issubclass(bug.under_test, BaseOptimizer) else "collective"
     if bug.under_test is events.SequentialSums:  # found by one of the large cases, which come last
         driver = Driver(bug.under_test)
-        assert any(next(check(driver, case, set()), None) for case in large_cases(driver.traits))
+        assert any(next(check(driver, make(), set()), None) for make in large_cases(driver.traits))
     else:
         assert row_of(Mutant(bug, TRIGGER["always"], level)).killed_by
 

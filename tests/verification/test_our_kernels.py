@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from search_support import few
 
 from verification.adapters.kernels import Kernels, TorchKernels
 from verification.search.driver import Driver
@@ -12,7 +13,10 @@ from verification.search.search import search
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kernels", [Kernels, pytest.param(TorchKernels, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "kernels",
+    [few(Kernels, (1, 2, 3)), *(pytest.param(one, marks=pytest.mark.soak) for one in (Kernels, TorchKernels))],
+)
 def test_kernels(kernels, brief):
     """Plain torch takes twice the time; tests/gpu_impl/test_kernels.py has the same tests for both."""
     result = search(Driver(kernels), profile=brief)

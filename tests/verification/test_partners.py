@@ -31,7 +31,7 @@ ENDS = """
         calls = pathlib.Path(__file__).with_suffix(".calls")
         with calls.open("a") as file:
             file.write(".")
-        if calls.stat().st_size == 60:
+        if calls.stat().st_size >= 60:  # two at once may both see 61
             {end}
 """
 
@@ -63,7 +63,7 @@ def test_the_same_comes_out_whoever_examines_the_cases(tmp_path, sign):
     ("end", "how"), [("os._exit(7)", "with exit status 7"), ("os.kill(os.getpid(), 9)", "by signal 9")]
 )
 def test_a_class_that_ends_its_process_in_any_of_them_is_told(tmp_path, end, how):
-    """It is the sixtieth call of all processes together, whoever makes it."""
+    """It is about the sixtieth call of all processes together, whoever makes it."""
     for _ in range(3):
         (tmp_path / "mine.calls").unlink(missing_ok=True)
         outcome = searched(tmp_path, 3, BRIEF, sign=">=", end=end)

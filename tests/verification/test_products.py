@@ -97,8 +97,11 @@ def test_reference_optimizer_holds():
 
 
 @pytest.mark.long
-def test_reference_optimizer_holds_in_one_array():
-    result = search(Driver(ReferenceOptimizer), profile=BRIEF, seed=5)
+@pytest.mark.parametrize(
+    "under_test", [few(ReferenceOptimizer, (1, 2, 3)), pytest.param(ReferenceOptimizer, marks=pytest.mark.soak)]
+)
+def test_reference_optimizer_holds_in_one_array(under_test):
+    result = search(Driver(under_test), profile=BRIEF, seed=5)
     assert [verdict for verdict in result.verdicts if verdict.outcome != "holds"] == []
 
 

@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from search_support import few
 
 from verification import protocol
 from verification.protocol import Traits, levels
@@ -28,7 +29,7 @@ def docstring_example() -> type:
 
 
 def test_the_example_conserves_and_does_not_compress(brief):
-    result = search(Driver(docstring_example()), profile=brief)
+    result = search(Driver(few(docstring_example())), profile=brief)
     outcomes = {verdict.clause.id: verdict.outcome for verdict in result.verdicts}
     assert outcomes["collective.conservation"] == "holds"
     assert outcomes["collective.one_bit"] == "fails"

@@ -56,7 +56,7 @@ def plan():
 def cases(wanted):
     """The cases of rows with these levels; those of the largest size are no rows."""
     if wanted.get("size") == (LARGE,):
-        return [case for case in plan().specials if case.dim >= LARGE[0] and len(case.program) > 2]
+        return [case for make in plan().specials if (case := make()).dim >= LARGE[0] and len(case.program) > 2]
     rows = [item for item in plan().rows if all(item[0][name] in levels for name, levels in wanted.items())]
     return (plan().case(*item) for item in rows[:ENOUGH])
 
@@ -97,4 +97,4 @@ def test_two_largest_numbers_overflow_nothing_that_a_correct_step_forms():
 def test_large_cases_have_no_value_that_the_class_does_not_take(under_test):
     driver = Driver(under_test)
     plan = Plan.of(driver, "optimizer", PROFILES["quick"], 1240)
-    assert {case.hyper.scale_block for case in plan.large_cases()} == {64}
+    assert {make().hyper.scale_block for make in plan.large_cases()} == {64}

@@ -101,7 +101,7 @@ def _drawn(driver: Driver, level: str, start: int, seeds: int) -> Iterator[tuple
         if seed == start and seeds >= LARGE:
             large = plan.large_cases()
             for number in rng.permutation(len(large))[: seeds // LARGE]:
-                yield seed, large[number]
+                yield seed, large[number]()
 
 
 def campaign(seeds: int, *, jobs: int = -1, start: int = 0) -> Iterator[tuple[list[Alarm], int]]:

@@ -22,7 +22,7 @@ class EqualMessagesCountOnce(BaseCollective):
 
     def server_input(self, parts, error_C, j):
         different = {part_C.tobytes(): part_C for part_C in parts}
-        return super().server_input(list(different.values()), error_C, j)
+        return super().server_input(np.array(list(different.values())), error_C, j)
 
 
 class VotesInEightBits(BaseCollective):

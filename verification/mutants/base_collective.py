@@ -10,7 +10,13 @@ from verification.protocol import Array, Scale
 
 
 class BaseCollective:
-    """Per-worker float32 NumPy, sums in float64; deliberately plain. ``live_D`` is given by the optimizer alone."""
+    """Per-worker float32 NumPy, sums in float64; deliberately plain. ``live_D`` is given by the optimizer alone.
+
+    Attributes:
+        cut: the server chunks of this call.
+        scaled: the parts that have a scale of their own at the workers; used where there are blocks.
+        sent_N: bytes that each worker sent in the last call.
+    """
 
     scale: ClassVar[Scale] = "l2"
     scale_block: ClassVar[int | None] = None
@@ -19,12 +25,15 @@ class BaseCollective:
     def __init__(self) -> None:
         self.kind, self.block = self.kind or self.scale, self.scale_block
         self.sent_N: Array = np.zeros(0, np.int64)
+        self.cut: list[slice] = []
+        self.scaled: list[slice] = []
 
     def allreduce(
         self, buffers_ND: Array, worker_errors_ND: Array, server_error_D: Array, live_D: Array | None = None
     ) -> tuple[Array, Array, Array]:
         n, dim = buffers_ND.shape
-        self.workers = n
+        self.cut = self.chunks(dim, n)
+        self.scaled = [block for chunk in self.cut for block in self.blocks(chunk)]
         live_D = np.ones(dim, np.bool_) if live_D is None else live_D
         messages, errors = [], []
         for i in range(n):
@@ -32,19 +41,21 @@ class BaseCollective:
             s = self.worker_scales(u_D, live_D)
             bits_B = self.pack(self.worker_bits(u_D))
             messages.append((bits_B, s))
-            errors.append(np.where(live_D, self.worker_error(u_D, s, self.worker_signs(u_D, bits_B), i), np.float32(0)))
-        received = [self.worker_message(self.unpack(bits_B, dim), s) for bits_B, s in messages]
+            errors.append(self.worker_error(u_D, s, self.worker_signs(u_D, bits_B), i))
+        received_ND = np.stack([self.worker_message(self.unpack(bits_B, dim), s) for bits_B, s in messages])
         output_D, new_server_error_D = np.empty_like(server_error_D), np.empty_like(server_error_D)
-        for j, chunk in enumerate(self.chunks(dim, n)):
+        for j, chunk in enumerate(self.cut):
             live_C = live_D[chunk]
-            parts = [message_D[chunk] for message_D in received]
-            w_C = np.where(live_C, self.server_input(parts, server_error_D[chunk], j), np.float32(0))
+            w_C = self.server_input(received_ND[:, chunk], server_error_D[chunk], j)
+            w_C = np.where(live_C, w_C, np.float32(0))
             S = self.server_scales(w_C, live_C, [s for _, s in messages])
             Q_C = self.server_signs(w_C)
-            output_D[chunk] = np.where(live_C, self.server_output(w_C, S, Q_C, j), np.float32(0))
-            new_server_error_D[chunk] = np.where(live_C, self.server_error(w_C, S, Q_C, j), np.float32(0))
+            output_D[chunk] = self.server_output(w_C, S, Q_C, j)
+            new_server_error_D[chunk] = self.server_error(w_C, S, Q_C, j)
         self.sent_N = self.count_bytes(n, dim)
-        return output_D, np.stack(errors), new_server_error_D
+        for new in (output_D, errors_ND := np.stack(errors), new_server_error_D):
+            new[..., ~live_D] = 0
+        return output_D, errors_ND, new_server_error_D
 
     def chunks(self, dim: int, n: int) -> list[slice]:
         """Server chunks [C3]."""
@@ -58,10 +69,7 @@ class BaseCollective:
 
     def worker_scales(self, u_D: Array, live_D: Array) -> Any:
         """One scale, or with blocks the scale of its block at every element."""
-        if self.block is None:
-            return self.worker_scale(u_D, live_D)
-        blocks = [block for chunk in self.chunks(u_D.size, self.workers) for block in self.blocks(chunk)]
-        return self.block_scales(u_D, live_D, blocks)
+        return self.worker_scale(u_D, live_D) if self.block is None else self.block_scales(u_D, live_D, self.scaled)
 
     def block_scales(self, u_D: Array, live_D: Array, blocks: list[slice]) -> Array:
         """The scale of its block at every element."""
@@ -118,12 +126,9 @@ class BaseCollective:
         """delta_i."""
         return u_D - s * signs_D
 
-    def server_input(self, parts: list[Array], error_C: Array, j: int) -> Array:
-        """w = mean of the messages + server error."""
-        total_C = np.zeros_like(error_C)
-        for part_C in parts:
-            total_C = total_C + part_C
-        return total_C / np.float32(len(parts)) + error_C
+    def server_input(self, parts: Array, error_C: Array, j: int) -> Array:
+        """w = mean of the messages, a row of ``parts`` for each worker, + server error."""
+        return np.add.reduce(parts, axis=0) / np.float32(len(parts)) + error_C
 
     def server_scale(self, w_C: Array, live_C: Array, scales: list[Any]) -> Any:
         """S_j."""

@@ -86,12 +86,11 @@ class BaseOptimizer:
     def move(self, m_D: Array, denominator_D: Array, live_D: Array, g_D: Array) -> None:
         """x <- x - lr (m / denominator + weight_decay x), on every worker, where live."""
         h = self.hyper
-        for i in range(self.n):
-            update_D = m_D / denominator_D + self.decay(self.x_ND[i])
-            self.x_ND[i] = np.where(live_D, self.x_ND[i] - np.float32(h.lr) * update_D, self.x_ND[i])
+        update_ND = m_D / denominator_D + self.decay(self.x_ND)
+        self.x_ND[...] = np.where(live_D, self.x_ND - np.float32(h.lr) * update_ND, self.x_ND)
 
     def decay(self, x_D: Array) -> Array:
-        """Decoupled weight decay."""
+        """Decoupled weight decay, of one worker's x or of all."""
         return np.float32(self.hyper.weight_decay) * x_D
 
     def live(self) -> Array:

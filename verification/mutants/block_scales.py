@@ -66,7 +66,7 @@ class OneScaleAChunkAtTheWorkers(_Blocks):
     def worker_scales(self, u_D, live_D):
         if self.block is None:
             return super().worker_scales(u_D, live_D)
-        return self.block_scales(u_D, live_D, self.chunks(u_D.size, self.workers))
+        return self.block_scales(u_D, live_D, self.cut)
 
 
 class BlocksFromTheStartOfTheBuffer(_Blocks):

@@ -42,7 +42,7 @@ class OwnMessageTwice(BaseCollective):
     """Server j counts its own message instead of its neighbour's."""
 
     def server_input(self, parts, error_C, j):
-        heard = list(parts)
+        heard = parts.copy()
         heard[(j + 1) % len(parts)] = parts[j]
         return super().server_input(heard, error_C, j)
 

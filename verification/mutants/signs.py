@@ -43,7 +43,7 @@ class ThreeValuedSign(BaseCollective):
     def server_input(self, parts, error_C, j):
         chunk = self.chunks(self.signs[0].size, len(parts))[j]
         ternary = [np.abs(part_C) * signs_D[chunk] for part_C, signs_D in zip(parts, self.signs, strict=True)]
-        return super().server_input(ternary, error_C, j)
+        return super().server_input(np.array(ternary), error_C, j)
 
 
 class ThreeValuedServer(BaseCollective):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from onebit_files import counted
-from verification.protocol import Array, CommonHyper
+from verification.protocol import Array, CommonHyper, Traits
+from verification.search.covering import Row
 
 Call = tuple[Array, Array, Array]
 """(buffers_ND, worker_errors_ND, server_error_D)."""
@@ -101,6 +104,21 @@ class OptimizerCase:
 
 
 Case = CollectiveCase | OptimizerCase
+
+Maker = Callable[[], Case]
+"""Makes a case, the same one each time."""
+
+
+def always(case: Case) -> Case:
+    """The case itself, for a maker."""
+    return case
+
+
+def anew(
+    make: Callable[[Row, Traits, np.random.Generator], Case], row: Row, traits: Traits, rng: np.random.Generator
+) -> Case:
+    """The case of a row, for a maker: the generator stays as it is, so that the next call makes the same."""
+    return make(row, traits, deepcopy(rng))
 
 
 def elements(case: Case) -> int:

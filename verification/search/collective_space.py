@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from verification.protocol import Array, Traits
-from verification.search.cases import Call, CollectiveCase
-from verification.search.covering import Row, Rule, Space, excluded_by
+from verification.search.cases import Call, CollectiveCase, Maker, always, anew
+from verification.search.covering import Row, Rule, Space
 from verification.search.dyadic import exact_round, exact_sizes
 from verification.search.optimizer_space import (
     LARGE,
@@ -65,7 +65,7 @@ def collective_space(traits: Traits) -> Space:
         "layout": allowed_layouts(traits),
         "factor": (1.0, 2.0**20, 2.0**-20, -1.0),
     }
-    return Space(features, excluded_by((*edge_rules(traits), *EXCLUDED)))
+    return Space(features, (*edge_rules(traits), *EXCLUDED))
 
 
 EXCLUDED: tuple[Rule, ...] = (
@@ -154,30 +154,32 @@ def _with_largest(arrays: list[Array], rng: np.random.Generator, *, residual: bo
     return arrays
 
 
-def large_cases(traits: Traits, seed: int = 0) -> list[CollectiveCase]:
-    """Few cases that no row holds: many exact elements, a long sum that stands still, all zeros, ends, and D to 2^20.
+def large_cases(traits: Traits, seed: int = 0) -> list[Maker]:
+    """Few cases that no row holds: a long sum that stands still, all zeros, ends, and D to 2^20.
 
     The last ones hold every level of every other feature that is not too long with so many elements, and the pairs of
     levels that are too long for other rows.
     """
     n, dtype = allowed_workers(traits)[0], traits.numpy_dtype
-    found = [
-        exact_round(traits, some, 4**7, number)
-        for number, some in enumerate((1, 4), start=1)
-        if some in allowed_workers(traits)
-    ]
+    found: list[Maker] = []
     least = 8 if traits.takes_size(8) else min(traits.sizes or ())
     plain = [(np.zeros((n, least), dtype), 2)]
     if traits.takes_size(2**18):
         plain.append((np.broadcast_to(absorbing(2**18, traits.scale or "l2").astype(dtype), (n, 2**18)), 1))
     for buffers_ND, calls in plain:
         call = (buffers_ND, np.zeros_like(buffers_ND), np.zeros_like(buffers_ND[0]))
-        found.append(CollectiveCase((call,) * calls))
+        found.append(partial(always, CollectiveCase((call,) * calls)))
     space = collective_space(traits)
     large = large_rows(space, seed) if traits.takes_size(*LARGE) else ()
     rows = (*large, *corner_rows(space, seed), *end_rows(space, seed))
-    found += [collective_case(row, traits, rng) for row, rng in rows]
-    return [case for case in found if case is not None]
+    return [*found, *(partial(anew, collective_case, row, traits, rng) for row, rng in rows)]
+
+
+def large_exact_cases(traits: Traits) -> list[CollectiveCase]:
+    """Rounds without rounding, of many elements."""
+    some = [n for n in (1, 4) if n in allowed_workers(traits)]
+    rounds = (exact_round(traits, n, 4**7, seed=1 + n // 4) for n in some)
+    return [case for case in rounds if case is not None]
 
 
 def end_rows(space: Space, seed: int) -> list[tuple[Row, np.random.Generator]]:

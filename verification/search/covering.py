@@ -6,9 +6,9 @@ give each feature, in random order, the level that covers most (Bryce, Colbourn 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,6 @@ from numpy.typing import NDArray
 Row = Mapping[str, Any]
 """Feature -> level."""
 
-Exclusion = Callable[[Row], str]
-"""Why two levels, given as a row of two features, are not combined; empty if they are."""
-
 Rule = tuple[str, Callable[[Any], bool], str, Callable[[Any], bool], str]
 """A feature, which of its levels, another one, which of that's, and why these are not combined."""
 
@@ -27,24 +24,12 @@ CANDIDATES = 8
 """Rows that are tried for each row that is kept."""
 
 
-def excluded_by(rules: Sequence[Rule]) -> Exclusion:
-    """Why some two levels of a row, or of a part of it, are not combined, by these rules; empty if they are."""
-
-    def excluded(row: Row) -> str:
-        for a, of_a, b, of_b, reason in rules:
-            if a in row and b in row and of_a(row[a]) and of_b(row[b]):
-                return reason
-        return ""
-
-    return excluded
-
-
 @dataclass(frozen=True)
 class Space:
-    """Features with their levels, the simplest first, and the pairs that are left out."""
+    """Features with their levels, the simplest first, and the rules by which pairs of them are left out."""
 
     features: Mapping[str, tuple[Any, ...]]
-    exclusion: Exclusion
+    rules: Sequence[Rule]
 
     @property
     def levels(self) -> list[tuple[str, int]]:
@@ -53,22 +38,31 @@ class Space:
 
     def excluded(self) -> dict[tuple[int, int], str]:
         """Pairs of levels, by their numbers in :attr:`levels`, that are left out, and why."""
-        found = {}
-        for (a, (name, i)), (b, (other, k)) in combinations(enumerate(self.levels), 2):
-            if name != other:
-                reason = self.exclusion({name: self.features[name][i], other: self.features[other][k]})
-                if reason:
-                    found[a, b] = reason
-        return found
+        found: dict[tuple[int, int], str] = {}
+        numbers = {name: [n for n, (of, _) in enumerate(self.levels) if of == name] for name in self.features}
+        for a, of_a, b, of_b, reason in self.rules:
+            if a in numbers and b in numbers:
+                some, others = (
+                    [n for n, level in zip(numbers[name], self.features[name], strict=True) if of(level)]
+                    for name, of in ((a, of_a), (b, of_b))
+                )
+                for one, other in product(some, others):
+                    found.setdefault((min(one, other), max(one, other)), reason)
+        return dict(sorted(found.items()))
+
+    def broken(self, row: Row) -> Iterator[tuple[str, str, str]]:
+        """The pairs of a row, or of a part of it, that are left out: two features, and why."""
+        for a, of_a, b, of_b, reason in self.rules:
+            if a in row and b in row and of_a(row[a]) and of_b(row[b]):
+                yield a, b, reason
+
+    def exclusion(self, row: Row) -> str:
+        """Why some two levels of a row, or of a part of it, are not combined; empty if they are."""
+        return next((reason for _, _, reason in self.broken(row)), "")
 
     def allows(self, row: Row, given: Row | None = None) -> bool:
         """Whether no pair of the row is left out, apart from pairs within what is ``given`` of it."""
-        if not self.exclusion(row):
-            return True
-        if given is None:
-            return False
-        pairs = ({a: row[a], b: row[b]} for a, b in combinations(self.features, 2))
-        return not any(self.exclusion(pair) for pair in pairs if not pair.keys() <= given.keys())
+        return all(given is not None and a in given and b in given for a, b, _ in self.broken(row))
 
     def random_row(self, rng: np.random.Generator) -> Row:
         """Any allowed row."""
@@ -230,9 +224,10 @@ class _Builder:
             levels = levels[allowed[levels]]
             if not levels.size:
                 return None
-            some = gain[levels] if rest.ndim > 1 else rest[levels]
-            best = levels[some == some.max()]
-            choose(int(best[self.rng.integers(best.size)]))
+            some = (gain if rest.ndim > 1 else rest)[levels].tolist()
+            most = max(some)
+            best = [level for level, count in zip(levels.tolist(), some, strict=True) if count == most]
+            choose(best[self.rng.integers(len(best))] if len(best) > 1 else best[0])
         return sorted(chosen)
 
 

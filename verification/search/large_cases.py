@@ -4,13 +4,14 @@ long sums that stand still, and a norm or a maximum of many that one element dec
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from verification.protocol import Traits
-from verification.search.cases import OptimizerCase
+from verification.search.cases import Maker, OptimizerCase, anew
 from verification.search.optimizer_cases import optimizer_case
 from verification.search.optimizer_space import (
     LARGE,
@@ -24,7 +25,7 @@ from verification.search.optimizer_space import (
 from verification.search.palettes import absorbing
 
 
-def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
+def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[Maker]:
     """Few cases of ``LARGE`` size that hold every level of every other feature that is not too long with it.
 
     The last ones, two for each form, have the first level of each, several workers and long blocks: extremes of the
@@ -48,15 +49,15 @@ def each_level(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCa
                 row["scale_block"] = None  # one scale for all
         if not space.exclusion({**row, "size": LARGE}):
             rows.append((row, np.random.default_rng([seed, len(rows)])))
-    return [optimizer_case(row, traits, rng) for row, rng in rows]
+    return [partial(anew, optimizer_case, row, traits, rng) for row, rng in rows]
 
 
-def corners(traits: Traits, *, can_save: bool, seed: int) -> list[OptimizerCase]:
+def corners(traits: Traits, *, can_save: bool, seed: int) -> list[Maker]:
     """Cases of the pairs of levels that are too long for any row: short in all else."""
     if not traits.compresses:
         return []
     rows = corner_rows(optimizer_space(traits, can_save=can_save), seed)
-    return [optimizer_case(row, traits, rng) for row, rng in rows]
+    return [partial(anew, optimizer_case, row, traits, rng) for row, rng in rows]
 
 
 def long_sums(traits: Traits) -> list[OptimizerCase]:

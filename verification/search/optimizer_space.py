@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from verification.protocol import LARGEST_SIZE, LAYOUTS, Traits
-from verification.search.covering import Row, Rule, Space, excluded_by, rows_of_each_level
+from verification.search.covering import Row, Rule, Space, rows_of_each_level
 from verification.search.layouts import MIXED
 from verification.search.palettes import PALETTES, magnitudes
 
@@ -86,6 +86,7 @@ EVENTFUL = (("size", "compressed", "skips"), ("size", "compressed", "checkpoint"
 """Features of which every profile covers every triple at every size: rare events, in late steps too."""
 
 
+@cache
 def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -> Space:
     """Features and levels for a class with these traits; ``thorough`` adds runs of 300 steps."""
     takes = {name: hyper_levels(name, values, traits) for name, values in traits.checked_as.levels.items()}
@@ -119,7 +120,7 @@ def optimizer_space(traits: Traits, *, can_save: bool, thorough: bool = False) -
         for least, most in product(features[low], features[high])
         if least > most
     ]
-    return Space(features, excluded_by((*edge_rules(traits), *EXCLUDED, *traits.checked_as.excluded, *empty)))
+    return Space(features, (*edge_rules(traits), *EXCLUDED, *traits.checked_as.excluded, *empty))
 
 
 def allowed_layouts(traits: Traits) -> tuple[str, ...]:
@@ -254,7 +255,7 @@ EXCLUDED: tuple[Rule, ...] = (
 
 def large_rows(space: Space, seed: int) -> Iterator[tuple[Row, np.random.Generator]]:
     """Few rows of ``LARGE`` size, each with its generator, that hold every other level that is not too long with it."""
-    large = Space({**space.features, "size": (LARGE,)}, space.exclusion)
+    large = Space({**space.features, "size": (LARGE,)}, space.rules)
     for number, row in enumerate(rows_of_each_level(large, seed)):
         most = LARGE[1] // row["workers"][1]
         size = (most if number == 0 else LARGE[0], max(most, LARGE[0]))

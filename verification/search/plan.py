@@ -11,7 +11,7 @@ import numpy as np
 
 from verification.relation.finding import AdapterError
 from verification.search import collective_space, large_cases, optimizer_cases, optimizer_space
-from verification.search.cases import Case, CollectiveCase, OptimizerCase
+from verification.search.cases import Case, CollectiveCase, Maker, OptimizerCase, always
 from verification.search.covering import Row, Space, Triples, covering_rows, missing_rows
 from verification.search.driver import Driver
 from verification.search.verdicts import level_text
@@ -50,14 +50,6 @@ PROFILES = {
     "ci": Profile(6, 2, 240, triples=True, minutes=120, simplifying=1000, cheap=3),
     "deep": Profile(100, 5, 1000, triples=True, minutes=24 * 60, simplifying=5000, cheap=40),
 }
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A case, and the row it stands for; None for a special case."""
-
-    case: Case
-    row: Row | None
 
 
 @dataclass(frozen=True)
@@ -113,11 +105,18 @@ class Plan:
         return len(self.rows) + len(self.specials)
 
     @cached_property
-    def specials(self) -> Sequence[Case]:
-        """Cases that no row holds: those without rounding, and the large ones."""
-        return [*self.exact_cases(self.profile.exact), *self.large_cases()]
+    def specials(self) -> Sequence[Maker]:
+        """Cases that no row holds: those without rounding, and the large ones, which are made when they are called."""
+        return [*(partial(always, case) for case in self.exact), *self.large_cases()]
 
-    def large_cases(self) -> Sequence[Case]:
+    @cached_property
+    def exact(self) -> Sequence[Case]:
+        """Those without rounding."""
+        many = self.level == "collective" and self.profile.largest >= 2**20
+        large = collective_space.large_exact_cases(self.driver.traits) if many else ()
+        return [*self.exact_cases(self.profile.exact), *large]
+
+    def large_cases(self) -> Sequence[Maker]:
         """Those with what is too long for a row; none where the profile stops at a smaller D."""
         if self.profile.largest < 2**20:
             return ()
@@ -127,7 +126,7 @@ class Plan:
         each = large_cases.each_level(traits, can_save=can_save, seed=self.seed)
         each += large_cases.corners(traits, can_save=can_save, seed=self.seed)
         lone = (*large_cases.lone_ratios(traits), *large_cases.lone_norms(traits))
-        return [*large_cases.long_sums(traits), *lone, *each]
+        return [*(partial(always, case) for case in (*large_cases.long_sums(traits), *lone)), *each]
 
     def exact_cases(self, count: int) -> list[Case]:
         """Cases without rounding, of ``count`` seeds from the plan's on; fewer where the class takes none."""
@@ -141,10 +140,9 @@ class Plan:
         """Levels of what a round depends on with which no case is without rounding, and so has no exact tie; or all."""
         if self.level == "optimizer" and not self.driver.traits.compresses:
             return ()
-        exact = [case for case in self.specials if case.exact]
-        if not exact:
+        if not self.exact:
             return ("any level",)
-        hypers = [case.hyper for case in exact if isinstance(case, OptimizerCase)]
+        hypers = [case.hyper for case in self.exact if isinstance(case, OptimizerCase)]
         found = []
         for name in TYING:
             tied = {getattr(hyper, name, None) for hyper in hypers}

@@ -157,7 +157,7 @@ class _Search:
         listed: list[tuple[Plan, Callable[[], Case], Row | None]] = []
         for plan in self.plans:
             listed += [(plan, partial(plan.case, row, seed), row) for row, seed in plan.rows]
-            listed += [(plan, partial(_itself, case), None) for case in plan.specials]
+            listed += [(plan, make, None) for make in plan.specials]
         return listed
 
     def run(
@@ -453,10 +453,6 @@ def prepared(
     driver = driver.advising(False)  # until the counterexamples are small
     probe(driver)
     return _Search(driver, profile, seed, only, found, name)
-
-
-def _itself(case: Case) -> Case:
-    return case
 
 
 @contextmanager
