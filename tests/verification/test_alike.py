@@ -86,7 +86,7 @@ def test_an_optimizer_that_forgets_the_end_is_found(seed, declared):
     class EndForgotten(BaseOptimizer):
         collective, sizes = scale.EndLeftOut, declared
 
-    cases = each_level(Driver(EndForgotten).traits, can_save=False, seed=seed)
+    cases = [make() for make in each_level(Driver(EndForgotten).traits, can_save=False, seed=seed)]
     assert any(next(check(Driver(EndForgotten), case, set()), None) is not None for case in cases)
 
 
