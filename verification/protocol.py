@@ -148,7 +148,9 @@ class Traits:
         values = {name: attribute(under_test, name, default) for name, default in vars(cls()).items()}
         for name, choices in CHOICES.items():
             if not any(values[name] is choice or values[name] == choice for choice in choices):
-                got = "a method: give it another name" if callable(values[name]) else repr(values[name])
+                value = values[name]
+                is_method = callable(value) and not isinstance(value, type)
+                got = "a method: give it another name" if is_method else repr(value)
                 raise ValueError(f"{under_test.__name__}.{name} must be one of {choices}, got {got}")
         for name in ("chunk_multiple", "server_chunks", "scale_block"):
             values[name] = _integer(values[name])

@@ -26,7 +26,8 @@ def own_records(pid=None):
     return [file for file in RECORDS.glob("*.json") if json.loads(file.read_text())["pid"] == (pid or os.getpid())]
 
 
-def wait_until(true, seconds=20):
+def wait_until(true, seconds=1800):
+    """What is waited for is the fact; the limit is for one that never comes."""
     end = time.monotonic() + seconds
     while not (done := true()) and time.monotonic() < end:
         time.sleep(0.05)

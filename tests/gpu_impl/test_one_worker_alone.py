@@ -149,7 +149,7 @@ def without_a_group():
 
 
 def test_a_process_group_that_was_destroyed_is_told():
-    with WorkerPool(2, timeout=20) as workers:
+    with WorkerPool(2) as workers:
         for said in workers.call(without_a_group):
             assert len(said) == 2
             for one in said:

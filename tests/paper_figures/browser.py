@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 60.0
+PATIENCE = 1800.0
 """Seconds until an answer of the browser counts as lost."""
 
 BECOME = """

@@ -50,4 +50,4 @@ def test_a_module_beside_the_file_is_found_after_all_others(folder):
 def test_a_program_is_tried_with_the_same_neighbours(folder):
     load_class(f"{folder / 'mine.py'}:A")
     program = Program((), "A", ("assert A.said[0] != 'beside'",))
-    assert alone(program, str(folder / "mine.py"), raises=False, seconds=20) == "fails"
+    assert alone(program, str(folder / "mine.py"), raises=False, seconds=1800) == "fails"

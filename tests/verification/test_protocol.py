@@ -46,6 +46,7 @@ def test_the_example_conserves_and_does_not_compress(brief):
         ({"allreduce": lambda self, *a: a, "scale": "l3"}, "scale must be one of"),
         ({"allreduce": lambda self, *a: a, "scale": lambda self: 1}, r"scale must be one of .* got a method: give it"),
         ({"allreduce": lambda self, *a: a, "dtype": "float16"}, "dtype must be one of"),
+        ({"allreduce": lambda self, *a: a, "correction": np.float32}, r"correction must be one of .* got <class"),
         ({"allreduce": lambda self, *a: a, "chunk_multiple": 0}, "chunk_multiple must be an integer >= 1"),
         ({"allreduce": lambda self, *a: a, "workers": (0,)}, "workers must be integers >= 1"),
         ({"allreduce": lambda self, *a: a, "workers": 2}, r"in a tuple, such as \(2, 4\), got 2"),
