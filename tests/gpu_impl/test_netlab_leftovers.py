@@ -133,11 +133,15 @@ def test_a_second_signal_changes_neither_status_nor_line():
     """At the first namespace, and again when the command is about to end."""
     words = ["netlab", "--contestants", "ddp", "--workers", "2", "--parameters", "100000", "--bandwidth", "100Mbit"]
     process = subprocess.Popen([sys.executable, "-m", "onebit", *words], stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    assert wait_until(lambda: own_records(process.pid))
-    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGHUP):
-        process.send_signal(number)
-        time.sleep(0.05)
-    _, said = process.communicate(timeout=1800)
+    try:
+        assert wait_until(lambda: own_records(process.pid))
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGHUP):
+            process.send_signal(number)
+            time.sleep(0.05)
+        _, said = process.communicate(timeout=1800)
+    finally:  # a process that is left over would fail the next test too
+        process.kill()
+        process.communicate()
     assert (process.returncode, said.split()) == (
         130,
         ["onebit", "netlab:", "interrupted", "after", "0", "points;", "the", "lab", "is", "removed"],
