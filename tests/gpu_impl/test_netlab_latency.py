@@ -30,8 +30,8 @@ while data := one.recv(1 << 16):
 ASK = """
 import hashlib, os, socket, threading, time
 one = socket.create_connection(("198.18.0.2", 5000))
-times = [float("inf")]
-while min(times) >= ENOUGH and len(times) <= 1000:  # on a busy machine a frame may wait for a processor
+times = []
+for _ in range(5):
     begin = time.perf_counter()
     one.sendall(b"x")
     one.recv(1)
@@ -55,11 +55,9 @@ def test_a_frame_takes_the_added_latency_once_each_way_and_none_is_changed(laten
         network.limit(None, latency)
         echo = subprocess.Popen(["ip", "netns", "exec", network.hosts[1], sys.executable, "-c", ECHO])
         assert wait_until(lambda: "5000" in call(["ip", "netns", "exec", network.hosts[1], "ss", "-Hltn"]))
-        enough = 2 * latency + 0.05
-        ask = ASK.replace("ENOUGH", str(enough))
-        took, same = call(["ip", "netns", "exec", network.hosts[0], sys.executable, "-c", ask]).split()
+        took, same = call(["ip", "netns", "exec", network.hosts[0], sys.executable, "-c", ASK]).split()
         assert same == "True"
-        assert 2 * latency <= float(took) < enough
+        assert 2 * latency <= float(took) < 2 * latency + 0.05
         echo.wait(1800)
 
 

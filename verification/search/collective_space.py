@@ -177,8 +177,8 @@ def large_cases(traits: Traits, seed: int = 0) -> list[Maker]:
 
 def large_exact_cases(traits: Traits) -> list[CollectiveCase]:
     """Rounds without rounding, of many elements."""
-    some = [n for n in (1, 4) if n in allowed_workers(traits)]
-    rounds = (exact_round(traits, n, 4**7, seed=1 + n // 4) for n in some)
+    allowed = allowed_workers(traits)
+    rounds = (exact_round(traits, n, 4**7, seed) for n, seed in ((1, 1), (4, 2)) if n in allowed)
     return [case for case in rounds if case is not None]
 
 

@@ -38,16 +38,14 @@ class Space:
 
     def excluded(self) -> dict[tuple[int, int], str]:
         """Pairs of levels, by their numbers in :attr:`levels`, that are left out, and why."""
-        found: dict[tuple[int, int], str] = {}
-        numbers = {name: [n for n, (of, _) in enumerate(self.levels) if of == name] for name in self.features}
+        levels, found = self.levels, dict[tuple[int, int], str]()
+
+        def those(feature: str, takes: Callable[[Any], bool]) -> list[int]:
+            return [n for n, (name, i) in enumerate(levels) if name == feature and takes(self.features[name][i])]
+
         for a, of_a, b, of_b, reason in self.rules:
-            if a in numbers and b in numbers:
-                some, others = (
-                    [n for n, level in zip(numbers[name], self.features[name], strict=True) if of(level)]
-                    for name, of in ((a, of_a), (b, of_b))
-                )
-                for one, other in product(some, others):
-                    found.setdefault((min(one, other), max(one, other)), reason)
+            for one, other in product(those(a, of_a), those(b, of_b)):
+                found.setdefault((min(one, other), max(one, other)), reason)
         return dict(sorted(found.items()))
 
     def broken(self, row: Row) -> Iterator[tuple[str, str, str]]:
