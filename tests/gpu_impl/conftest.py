@@ -19,14 +19,18 @@ START = torch.Generator().manual_seed(0).get_state()
 
 
 @pytest.fixture(autouse=True)
-def the_same_numbers(monkeypatch):
-    """The workers that tests share draw the same random numbers, whatever was drawn in tests before."""
+def shared_pools(monkeypatch):
+    """The workers that tests share draw the same numbers, whatever was drawn before; a call may take half an hour.
+
+    On a busy machine a test with a hundred checkpoints takes longer than the minute that a call has otherwise.
+    """
     from gpu_impl.harness.worker_pool import WorkerPool
 
     of = WorkerPool.of
 
     def seeded(n_workers):
         pool = of(n_workers)
+        pool.timeout = 1800.0
         pool.call(torch.set_rng_state, START)
         return pool
 
