@@ -75,7 +75,10 @@ def test_a_class_that_ends_its_process_in_any_of_them_is_told(tmp_path, end, how
 def test_what_the_time_cut_off_is_not_checked(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(WRONG.format(sign=">=", more="__import__('time').sleep(0.05)"))
-    outcome = search_isolated(f"{file}:Mine", BRIEF, name="small", jobs=2, minutes=0.05)
+    for minutes in (0.05, 0.5, 5):  # a busy machine may need them for its first case
+        outcome = search_isolated(f"{file}:Mine", BRIEF, name="small", jobs=2, minutes=minutes)
+        if outcome.result.cases:
+            break
     assert {one.outcome for one in outcome.result.verdicts} == {"not checked"}
     assert "the time was over" in outcome.result.notes[0]
     assert 0 < outcome.result.cases < 200
