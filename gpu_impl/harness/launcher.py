@@ -62,7 +62,7 @@ class Launcher:
         n: int,
         folder: Path,
         options: Sequence[str] = (),
-        timeout: float = 280.0,
+        timeout: float = 1800.0,
     ) -> subprocess.CompletedProcess[str]:
         """The end of ``torchrun --standalone --nproc-per-node n options script arguments``, started in ``folder``.
 

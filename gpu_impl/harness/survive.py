@@ -85,9 +85,9 @@ def run(launcher: Launcher, folder: Path, workers: int, order: str) -> dict[str,
     arguments += ["--kill", order] if order else []
     program = Path(doomed.__file__)
     try:
-        done = launcher.run(program, *arguments, n=workers, folder=folder, options=["--max-restarts", "1"], timeout=300)
-    except subprocess.TimeoutExpired:
-        return {"error": "no end within 300 s"}
+        done = launcher.run(program, *arguments, n=workers, folder=folder, options=["--max-restarts", "1"])
+    except subprocess.TimeoutExpired as error:
+        return {"error": f"no end within {error.timeout:.0f} s"}
     if done.returncode != 0:
         return {"error": done.stderr[-2000:]}
     return json.loads((folder / "result.json").read_text(encoding="utf-8"))

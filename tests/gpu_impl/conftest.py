@@ -19,18 +19,19 @@ START = torch.Generator().manual_seed(0).get_state()
 
 
 @pytest.fixture(autouse=True)
-def shared_pools(monkeypatch):
-    """The workers that tests share draw the same numbers, whatever was drawn before; a call may take half an hour.
+def patient_pools(monkeypatch):
+    """A call, and a collective's wait for a rank, may take half an hour, as torch.distributed's own do.
 
-    On a busy machine a test with a hundred checkpoints takes longer than the minute that a call has otherwise.
+    On a busy machine a test with a hundred checkpoints takes longer than the minute that they have otherwise. And the
+    workers that tests share draw the same numbers, whatever was drawn before.
     """
     from gpu_impl.harness.worker_pool import WorkerPool
 
-    of = WorkerPool.of
+    of, defaults = WorkerPool.of, WorkerPool.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "timeout", 1800.0)
 
     def seeded(n_workers):
         pool = of(n_workers)
-        pool.timeout = 1800.0
         pool.call(torch.set_rng_state, START)
         return pool
 

@@ -22,7 +22,7 @@ def run(trainers_launcher, tmp_path):
 
     def run(name, folder, kill_at=0):
         arguments = (name, str(tmp_path / folder), str(kill_at))
-        done = trainers_launcher.run(PROGRAM, *arguments, n=2, folder=tmp_path, timeout=1800)
+        done = trainers_launcher.run(PROGRAM, *arguments, n=2, folder=tmp_path)
         ends = [line for line in done.stdout.splitlines() if line.startswith("END")]
         return done.returncode, ends, done.stderr[-3000:]
 
