@@ -22,13 +22,19 @@ START = torch.Generator().manual_seed(0).get_state()
 def patient_pools(monkeypatch):
     """A call, and a collective's wait for a rank, may take half an hour, as torch.distributed's own do.
 
-    On a busy machine a test with a hundred checkpoints takes longer than the minute that they have otherwise. And the
-    workers that tests share draw the same numbers, whatever was drawn before.
+    On a busy machine a test with a hundred checkpoints takes longer than the minute that they have otherwise.
     """
     from gpu_impl.harness.worker_pool import WorkerPool
 
-    of, defaults = WorkerPool.of, WorkerPool.__init__.__kwdefaults__
-    monkeypatch.setitem(defaults, "timeout", 1800.0)
+    monkeypatch.setitem(WorkerPool.__init__.__kwdefaults__, "timeout", 1800.0)
+
+
+@pytest.fixture(autouse=True)
+def the_same_numbers(monkeypatch):
+    """The workers that tests share draw the same random numbers, whatever was drawn in tests before."""
+    from gpu_impl.harness.worker_pool import WorkerPool
+
+    of = WorkerPool.of
 
     def seeded(n_workers):
         pool = of(n_workers)

@@ -35,7 +35,7 @@ class Wrong:
         return buffers_ND.mean(axis=0), worker_errors_ND, server_error_D
 
 PROFILES["quick"] = replace(PROFILES["quick"], exact=4, simplifying=10, largest=40, longest=4)
-print(sorted({verdict.outcome for verdict in verify(Wrong).verdicts}))
+print(sorted({verdict.outcome for verdict in verify(Wrong, minutes=30).verdicts}))
 """
     done = python(code)
     assert done.returncode == 0, done.stderr

@@ -65,13 +65,18 @@ def test_a_frame_takes_the_added_latency_once_each_way_and_none_is_changed(laten
 @needs_tap
 def test_steps_get_longer_by_the_latency_and_their_bytes_stay(tmp_path):
     file, chosen = tmp_path / "lab.json", ["--contestants", "1-bit", "--bandwidth", "1Gbit"]
-    assert onebit_command.run([*RUN, *chosen, "--latency", "0", "--latency", "50", "--json", str(file)]) == 0
-    near, far = json.loads(file.read_text())["points"]
-    assert (near["latency"], far["latency"]) == (0.0, 0.05)
-    assert near["call_bytes"] == far["call_bytes"]
-    assert far["exchange"] > 2 * 0.05  # an all-to-all, and then an all-gather; without it they take some milliseconds
-    for row in (near, far):
-        assert_all_but_options(row)
+    added = 2 * 0.05  # to an all-to-all, and then an all-gather
+    for _ in range(20):  # on a busy machine an exchange without latency may take longer than one with it
+        assert onebit_command.run([*RUN, *chosen, "--latency", "0", "--latency", "50", "--json", str(file)]) == 0
+        near, far = json.loads(file.read_text())["points"]
+        assert (near["latency"], far["latency"]) == (0.0, 0.05)
+        assert near["call_bytes"] == far["call_bytes"]
+        assert far["exchange"] > added  # however busy
+        for row in (near, far):
+            assert_all_but_options(row)
+        if far["exchange"] > near["exchange"] + added:
+            break
+    assert far["exchange"] > near["exchange"] + added
 
 
 @needs_lab
