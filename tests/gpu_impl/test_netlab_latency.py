@@ -27,11 +27,13 @@ one, _ = place.accept()
 while data := one.recv(1 << 16):
     one.sendall(data)
 """
-ASK = """
-import hashlib, os, socket, threading, time
+MOST = 0.005
+"""Seconds that an answer takes beside the latency; half of what another 5 ms each way would be."""
+ASK = f"""
+import hashlib, os, socket, sys, threading, time
 one = socket.create_connection(("198.18.0.2", 5000))
-times = []
-for _ in range(5):
+latency, times = float(sys.argv[1]), []
+while len(times) < 5 or min(times) >= 2 * latency + {MOST} and len(times) < 2000:
     begin = time.perf_counter()
     one.sendall(b"x")
     one.recv(1)
@@ -55,9 +57,9 @@ def test_a_frame_takes_the_added_latency_once_each_way_and_none_is_changed(laten
         network.limit(None, latency)
         echo = subprocess.Popen(["ip", "netns", "exec", network.hosts[1], sys.executable, "-c", ECHO])
         assert wait_until(lambda: "5000" in call(["ip", "netns", "exec", network.hosts[1], "ss", "-Hltn"]))
-        took, same = call(["ip", "netns", "exec", network.hosts[0], sys.executable, "-c", ASK]).split()
+        took, same = call(["ip", "netns", "exec", network.hosts[0], sys.executable, "-c", ASK, str(latency)]).split()
         assert same == "True"
-        assert 2 * latency <= float(took) < 2 * latency + 0.05
+        assert 2 * latency <= float(took) < 2 * latency + MOST  # the shortest: on a busy machine most take longer
         echo.wait(1800)
 
 

@@ -354,6 +354,8 @@ def refused(what):
             node = between_inside["node_group"]
             train(params, OneBitAdam(params, freeze_step=5, process_group=node, node_group=node), [1])
     except (ValueError, TypeError, RuntimeError) as error:
+        if what == "not everywhere":  # after an error nobody waits for long for the one that is not told
+            raise
         return str(error)
     return ""
 
@@ -375,13 +377,15 @@ def test_refusals(what, message):
         assert message in told
 
 
-def test_a_worker_without_node_group_is_told_and_so_are_the_others():
+def test_a_worker_without_node_group_is_told_and_so_are_the_others(monkeypatch):
     """All but the one that shares a node with it: it waits for the group's timeout, or for that worker's end."""
-    workers = WorkerPool(4, timeout=20)
+    monkeypatch.setattr("gpu_impl.harness.worker_pool.GRACE", 20.0)
+    workers = WorkerPool(4)
     try:
         outcomes = workers.outcomes(refused, [("not everywhere",)] * 4)
     finally:
         workers.close()
-    assert all(one == "node_group is given on some workers only: give it on all, or on none" for one in outcomes[:2])
-    assert "called an optimizer with node_group for the first time and rank 1 called step()" in outcomes[3]
-    assert isinstance(outcomes[2], NoAnswerError) or "another worker" in outcomes[2]
+    for one in outcomes[:2]:
+        assert str(one) == "node_group is given on some workers only: give it on all, or on none"
+    assert "called an optimizer with node_group for the first time and rank 1 called step()" in str(outcomes[3])
+    assert isinstance(outcomes[2], NoAnswerError) or "another worker" in str(outcomes[2])
