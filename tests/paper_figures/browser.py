@@ -17,6 +17,8 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 1800.0
 """Seconds until an answer of the browser counts as lost."""
+PRINT_PATIENCE = (60.0, 120.0, 240.0, 480.0, 960.0)
+"""The same for a print, of one browser after the other."""
 
 BECOME = """
 import fcntl, os, sys
@@ -31,6 +33,10 @@ os.execv(sys.argv[3], sys.argv[3:])
 def find_browser() -> str | None:
     """The first of ``NAMES`` on the path."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class NoAnswerError(RuntimeError):
+    """The browser does not answer."""
 
 
 class Browser:
@@ -56,27 +62,27 @@ class Browser:
         for domain in ("Page", "Log", "Runtime", "Network"):
             self.call(f"{domain}.enable")
 
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
+    def call(self, method: str, *, patience: float = PATIENCE, **params: Any) -> dict[str, Any]:
         """One DevTools command."""
         self.count += 1
         message = {"id": self.count, "method": method, "params": params}
         if self.session:
             message["sessionId"] = self.session
         os.write(self.out, json.dumps(message).encode() + b"\0")
-        while (answer := self.read()).get("id") != self.count:
+        while (answer := self.read(patience)).get("id") != self.count:
             self.events.append(answer)
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    def read(self) -> dict[str, Any]:
+    def read(self, patience: float = PATIENCE) -> dict[str, Any]:
         """The next message of the browser."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while b"\0" not in self.unread:
             ready, _, _ = select.select([self.inp], [], [], max(0.0, end - time.monotonic()))
             chunk = os.read(self.inp, 1 << 20) if ready else b""
             if not chunk:
-                raise RuntimeError("the browser does not answer")
+                raise NoAnswerError("the browser does not answer")
             self.unread += chunk
         message, _, self.unread = self.unread.partition(b"\0")
         return json.loads(message)
@@ -123,15 +129,16 @@ class Browser:
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         file.write_bytes(base64.b64decode(answer["data"]))
 
-    def pdf(self) -> bytes:
+    def pdf(self, patience: float = PATIENCE) -> bytes:
         """The page as it prints."""
-        return base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+        answer = self.call("Page.printToPDF", patience=patience, preferCSSPageSize=True)
+        return base64.b64decode(answer["data"])
 
     def close(self) -> None:
         """Ask it to go, and make sure that it has."""
         self.session = None
         with contextlib.suppress(RuntimeError, OSError):
-            self.call("Browser.close")
+            self.call("Browser.close", patience=10)
         try:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -139,3 +146,20 @@ class Browser:
             self.process.wait()
         os.close(self.out)
         os.close(self.inp)
+
+
+def print_page(program: str, page: Path, folder: Path, *, width: int) -> bytes:
+    """A page as a browser with a dark screen prints it; ``folder`` is for profiles.
+
+    On a busy machine Chromium 150 may start a print and never answer; another one is asked then.
+    """
+    for patience in PRINT_PATIENCE:
+        browser = Browser(program, folder / f"profile-{patience:.0f}")
+        try:
+            browser.open(page, width=width, dark=True)
+            return browser.pdf(patience)
+        except NoAnswerError:
+            continue
+        finally:
+            browser.close()
+    raise NoAnswerError(f"none of {len(PRINT_PATIENCE)} browsers printed the page")

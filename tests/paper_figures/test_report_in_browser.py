@@ -6,7 +6,7 @@ import dataclasses
 
 import made_up_report as made_up
 import pytest
-from browser import NAMES, Browser, find_browser
+from browser import NAMES, Browser, find_browser, print_page
 
 from paper_figures.report.page import render_page
 
@@ -146,10 +146,10 @@ def test_it_is_whole_without_scripts(browser, page, tmp_path):
 def test_it_prints(browser, page, tmp_path):
     file = tmp_path / "index.html"
     file.write_text(page, encoding="utf-8")
-    browser.open(file, width=DESK, dark=True)
-    printed = browser.pdf()
+    printed = print_page(str(PROGRAM), file, tmp_path, width=DESK)
     assert printed.startswith(b"%PDF")
     assert printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") >= 5
+    browser.open(file, width=DESK, dark=True)
     browser.call("Emulation.setEmulatedMedia", media="print", features=[])
     assert browser.ask(COLORS) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"], "no ink for a dark page"
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
