@@ -33,7 +33,7 @@ ASK = f"""
 import hashlib, os, socket, sys, threading, time
 one = socket.create_connection(("198.18.0.2", 5000))
 latency, times = float(sys.argv[1]), []
-while len(times) < 5 or min(times) >= 2 * latency + {MOST} and len(times) < 2000:
+while len(times) < 5 or (min(times) >= 2 * latency + {MOST} and len(times) < 2000):
     begin = time.perf_counter()
     one.sendall(b"x")
     one.recv(1)

@@ -377,9 +377,9 @@ def test_refusals(what, message):
         assert message in told
 
 
-def test_a_worker_without_node_group_is_told_and_so_are_the_others(monkeypatch):
+@pytest.mark.usefixtures("no_hurry")
+def test_a_worker_without_node_group_is_told_and_so_are_the_others():
     """All but the one that shares a node with it: it waits for the group's timeout, or for that worker's end."""
-    monkeypatch.setattr("gpu_impl.harness.worker_pool.GRACE", 20.0)
     workers = WorkerPool(4)
     try:
         outcomes = workers.outcomes(refused, [("not everywhere",)] * 4)

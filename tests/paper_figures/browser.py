@@ -129,7 +129,7 @@ class Browser:
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         file.write_bytes(base64.b64decode(answer["data"]))
 
-    def pdf(self, patience: float = PATIENCE) -> bytes:
+    def pdf(self, patience: float) -> bytes:
         """The page as it prints."""
         answer = self.call("Page.printToPDF", patience=patience, preferCSSPageSize=True)
         return base64.b64decode(answer["data"])
@@ -151,15 +151,11 @@ class Browser:
 def print_page(program: str, page: Path, folder: Path, *, width: int) -> bytes:
     """A page as a browser with a dark screen prints it; ``folder`` is for profiles.
 
-    On a busy machine Chromium 150 may start a print and never answer; another one is asked then.
+    On a busy machine Chromium 150 once started a print and never answered; another one is asked then.
     """
     for patience in PRINT_PATIENCE:
-        browser = Browser(program, folder / f"profile-{patience:.0f}")
-        try:
+        started = Browser(program, folder / f"profile-{patience:.0f}")
+        with contextlib.closing(started) as browser, contextlib.suppress(NoAnswerError):
             browser.open(page, width=width, dark=True)
             return browser.pdf(patience)
-        except NoAnswerError:
-            continue
-        finally:
-            browser.close()
     raise NoAnswerError(f"none of {len(PRINT_PATIENCE)} browsers printed the page")
