@@ -35,8 +35,8 @@ def handled_by(handler: Any, numbers: Iterable[int] = ENDING) -> Iterator[None]:
 
 
 def leave(status: int) -> NoReturn:
-    """End the program with that; after an interrupt, signals that come while Python ends do not change it."""
-    if status == INTERRUPTED and _is_main():
+    """End the program with that; signals that come while Python ends do not change it."""
+    if _is_main():
         for number in ENDING:
             signal.signal(number, signal.SIG_IGN)
     sys.exit(status)

@@ -26,7 +26,7 @@ from typing import Any
 from onebit_files import error_line
 from onebit_signals import handled_by
 from verification import originals
-from verification.loading import load_class
+from verification.loading import load_class, split
 from verification.partners import Partners
 from verification.relation.finding import AdapterError
 from verification.search.clauses import CLAUSES, clause_of, clauses_of
@@ -149,6 +149,7 @@ def search_isolated(
     Raises:
         ValueError: the class can't be loaded or driven, or its process ended before the first case; one sentence.
     """
+    split(target)  # at once, however busy the machine is
     began = time.monotonic()
     delivered = _Delivered(60 * (profile.minutes if minutes is None else minutes))
     delivered.ends = began + max(delivered.limit, LOADING) + GRACE

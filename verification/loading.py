@@ -11,18 +11,28 @@ from verification.raised import of_the_user, said
 from verification.search.clauses import CLAUSES
 
 
+def split(target: str) -> tuple[str, str]:
+    """File and class that ``FILE.py:Class`` names.
+
+    Raises:
+        ValueError: it is of another form, or there is no such file; the message is one sentence.
+    """
+    text, colon, name = target.rpartition(":")
+    if not colon or not name.isidentifier() or not text.endswith(".py"):
+        raise ValueError(f"what to check is given as FILE.py:ClassName, got {target!r}")
+    if not Path(text).is_file():
+        raise ValueError(f"there is no file {text}")
+    return text, name
+
+
 def load_class(target: str) -> type:
     """The class that ``FILE.py:Class`` names. The file is run, and it may import the modules beside it.
 
     Raises:
         ValueError: there is no such file or class, or the file raises; the message is one sentence.
     """
-    text, colon, name = target.rpartition(":")
-    if not colon or not name.isidentifier() or not text.endswith(".py"):
-        raise ValueError(f"what to check is given as FILE.py:ClassName, got {target!r}")
+    text, name = split(target)
     path = Path(text)
-    if not path.is_file():
-        raise ValueError(f"there is no file {text}")
     module_name = f"_onebit_under_test_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from search_support import BRIEF
 
 from reference import ZeroOneAdam
 from verification.adapters.lamb import ReferenceOneBitLamb, ReferenceOneBitLamb64
@@ -145,6 +146,27 @@ def test_a_class_with_policies_of_its_own_says_so():
     case = OptimizerCase(np.ones(12, np.float32), grads_TND, 2, ZeroOneHyper(freeze_step=2), ("step",) * 9)
     assert list(check(Driver(EveryThirdStep), case, set())) == []
     assert {"kept_variance", "meeting"} <= {one.clause for one in check(Driver(Unsaid), case, set())}
+
+
+@pytest.mark.parametrize("slot", ["M", "U"])
+def test_what_is_lost_before_a_refresh_and_a_meeting_is_found(slot):
+    """v is 0 where the workers' gradients cancel, refreshed in the next step, and the meeting comes after both."""
+
+    class Forgets(EveryThirdStep):
+        def walk(self, lr, live):
+            super().walk(lr, live)
+            setattr(self, slot, np.where(live, getattr(self, slot), 0).astype(self.dtype))
+
+    grads_TND = np.random.default_rng(0).standard_normal((4, 2, 12)).astype(np.float32)
+    grads_TND[0, :, 5] = 8, -8
+    case = OptimizerCase(np.ones(12, np.float32), grads_TND, 2, ZeroOneHyper(freeze_step=2), ("step",) * 4)
+    clause = {"M": "local_momentum", "U": "local_sum"}[slot]
+    assert list(check(Driver(EveryThirdStep), case, set())) == []
+    assert clause in {one.clause for one in check(Driver(Forgets), case, set())}
+    driver = Driver(Forgets)
+    plan = Plan.of(driver, "optimizer", BRIEF, 0)
+    rows = [item for item in plan.rows if item[0]["workers"] != (1, 1)]
+    assert any(one.clause == clause for item in rows for one in check(driver, plan.case(*item), set()))
 
 
 @pytest.mark.parametrize(

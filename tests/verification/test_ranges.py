@@ -36,6 +36,7 @@ FAULTS = {
     skips.FinitenessBySum: {"magnitude": ("largest",)},
     skips.FinitenessByMean: {"magnitude": ("largest",)},
     skips.FinitenessByWorker: {"magnitude": ("largest",)},
+    skips.LargestTakenForInfinite: {"magnitude": ("largest",)},
     skips.SecondSkipInARow: {"skips": ("compressed",)},
     ranges.LongBlocksCutOff: {"scale_block": ((1032, 4096),), "size": SIZES[5:7]},
     ranges.MiddlingWarmUp: {"freeze": ((10, 16),)},

@@ -28,6 +28,13 @@ class FinitenessByWorker(BaseOptimizer):
         return not np.isfinite(grads_ND.sum(axis=1)).all()
 
 
+class LargestTakenForInfinite(BaseOptimizer):
+    """A step is skipped if a gradient is the largest float32, which is finite."""
+
+    def must_skip(self, grads_ND):
+        return super().must_skip(grads_ND) or bool((np.abs(grads_ND) >= np.finfo(np.float32).max).any())
+
+
 class SecondSkipInARow(BaseOptimizer):
     """The second skipped step in a row clears the worker errors."""
 

@@ -20,6 +20,9 @@ from verification.relation.transition import Found, Transition, differs
 
 ALONE = ("between", "local_momentum", "local_sum", "local_params", "dead_params")
 TOGETHER = ("replicas", "meeting", "meeting_params", "dead_params")
+FARTHEST = 1000
+"""Steps to the next refresh or meeting, beyond which none is looked for: no case has so many."""
+
 CLAUSES = ("skip", "count", "refresh", "kept_variance", *ALONE, *TOGETHER, *ROUND_CLAUSES)
 
 
@@ -28,15 +31,14 @@ class ZeroOneRelation(Transition):
     """State before, gradients (N, D), state after."""
 
     def applied(self, judged: set[str]) -> list[Finding]:
-        found = judge(self, ("count", "refresh" if self.refreshes else "kept_variance"), judged)
+        found = judge(self, ("count", "refresh" if self.refreshes(self.t) else "kept_variance"), judged)
         if not self.meets(self.t):
             return found + judge(self, ALONE, judged)
         return found + judge(self.round, ROUND_CLAUSES, judged) + judge(self, TOGETHER, judged)
 
-    @property
-    def refreshes(self) -> bool:
-        """Whether this step is in T_v."""
-        return self.traits.policies(self.hyper)[0](self.t)
+    def refreshes(self, t: int) -> bool:
+        """Whether step t is in T_v."""
+        return self.traits.policies(self.hyper)[0](t)
 
     def meets(self, t: int) -> bool:
         """Whether step t is in T_u."""
@@ -46,6 +48,16 @@ class ZeroOneRelation(Transition):
     def live_D(self) -> NDArray[np.bool_]:
         """Coordinates that a refresh has brought to life [C6]."""
         return self.after.variance_D > 0
+
+    @cached_property
+    def counted_D(self) -> NDArray[np.bool_]:
+        """Coordinates whose m_i and u_i the next meeting uses: live ones, and all if v is refreshed until then."""
+        for t in range(self.t + 1, self.t + FARTHEST):
+            if self.refreshes(t):
+                return np.full_like(self.live_D, True)
+            if self.meets(t):
+                break
+        return self.live_D
 
     def refresh(self) -> Found:
         """In T_v v <- beta2 v + (1 - beta2) g-bar^2 [F1]."""
@@ -113,12 +125,12 @@ class ZeroOneRelation(Transition):
         return decay(self.hyper.weight_decay, self.before.shared_D.astype(np.float64), self.traits)
 
     def local_momentum(self) -> Found:
-        """Between two meetings m_i is Adam's, with the worker's own gradient, on live coordinates [F2]."""
-        yield from self._alone("local_momentum", "momentum_ND", self.momentum)
+        """Between two meetings m_i is Adam's, with the worker's own gradient, where the next meeting uses it [F2]."""
+        yield from self._alone("local_momentum", "momentum_ND", self.momentum, self.counted_D)
 
     def local_sum(self) -> Found:
-        """Between two meetings u_i grows by gamma m_i, on live coordinates [F2]."""
-        yield from self._alone("local_sum", "accumulated_ND", self.sum)
+        """Between two meetings u_i grows by gamma m_i, where the next meeting uses it [F2]."""
+        yield from self._alone("local_sum", "accumulated_ND", self.sum, self.counted_D)
 
     def local_params(self) -> Found:
         """Between two meetings x_i <- x_i - gamma (P m_i + lambda x), x that of the last meeting [F2]."""
@@ -126,12 +138,12 @@ class ZeroOneRelation(Transition):
         terms = [self.preconditioned(self.momentum), self.shared_decay]
         about = {"beside": np.abs(x_D - x_ND), "scaled": self.preconditioner.value_D}
         walked = moved(x_ND, terms, stored(self.hyper.lr, self.traits), self.traits, **about)
-        yield from self._alone("local_params", "params_ND", nothing_known(walked))
+        yield from self._alone("local_params", "params_ND", nothing_known(walked), self.live_D)
 
-    def _alone(self, clause: str, name: str, known: Known) -> Found:
-        live, got_ND = np.flatnonzero(self.live_D), getattr(self.after, name)
-        tolerance_ND = np.broadcast_to(known.tolerance, got_ND.shape)
-        yield from differs("F2", clause, name, got_ND[:, live], known.value[:, live], tolerance_ND[:, live], live)
+    def _alone(self, clause: str, name: str, known: Known, where_D: NDArray[np.bool_]) -> Found:
+        places, got_ND = np.flatnonzero(where_D), getattr(self.after, name)
+        exact_ND, slack_ND = known.value[:, places], np.broadcast_to(known.tolerance, got_ND.shape)[:, places]
+        yield from differs("F2", clause, name, got_ND[:, places], exact_ND, slack_ND, places)
 
     def between(self) -> Found:
         """Between two meetings nothing is exchanged: errors and x of the last meeting stay bitwise [F2]."""

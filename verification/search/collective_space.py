@@ -33,6 +33,8 @@ from verification.search.palettes import (
     HUGE,
     LARGEST,
     PALETTES,
+    TOP,
+    TOP_SHARE,
     absorbing,
     factors,
     few,
@@ -134,24 +136,35 @@ def _call(row: Row, shape: tuple[int, int], traits: Traits, rng: np.random.Gener
         share = 0.0 if row["residual"] == "nothing" else 0.5
         arrays = [np.zeros(shape), np.zeros(shape), np.where(rng.random(shape[1]) < share, arrays[2], 0.0)]
     if row["magnitude"] == "largest":
-        arrays = _with_largest(arrays, rng, residual=residual)
+        arrays = _with_largest(arrays, traits, rng, residual=residual)
     if not traits.has_server_error:
         arrays[2] = np.zeros(shape[1])
     buffers_ND, errors_ND, error_D = (array.astype(traits.numpy_dtype) for array in arrays)
     return buffers_ND, errors_ND, error_D
 
 
-def _with_largest(arrays: list[Array], rng: np.random.Generator, *, residual: bool) -> list[Array]:
-    """Up to two numbers near the largest float32 in one row of the buffers or errors, or one of the server's.
+def _with_largest(arrays: list[Array], traits: Traits, rng: np.random.Generator, *, residual: bool) -> list[Array]:
+    """The largest float32, or up to two numbers near it, in one row of the buffers or errors, or one of the server's.
 
     The double of one overflows, and its square; two have a sum of magnitudes and of squares that does. No sum does over
-    the workers, nor of a buffer and an error.
+    the workers, nor of a buffer and an error. The largest itself is nowhere alone in its scale, for that may round up.
     """
     which = np.atleast_2d(arrays[int(rng.integers(len(arrays) if residual else 1))])
     count = 1 if which is not arrays[0] else int(rng.integers(1, 3))
     places = rng.choice(which.shape[1], min(count, which.shape[1]), replace=False)
-    which[rng.integers(len(which)), places] = LARGEST * rng.choice([-1.0, 1.0], places.size)
+    row, signs = rng.integers(len(which)), rng.choice([-1.0, 1.0], places.size)
+    if rng.random() < TOP_SHARE and not _alone(int(places[0]), arrays[0].shape, traits):
+        which[row, places[0]] = TOP * signs[0]
+    else:
+        which[row, places] = LARGEST * signs
     return arrays
+
+
+def _alone(place: int, shape: tuple[int, ...], traits: Traits) -> bool:
+    """Whether an element has a server chunk, or a block, to itself."""
+    n, dim = shape
+    parts = [part for chunk in traits.chunks(dim, n) for part in traits.blocks(chunk, traits.scale_block)]
+    return any((part.start, part.stop) == (place, place + 1) for part in parts)
 
 
 def large_cases(traits: Traits, seed: int = 0) -> list[Maker]:

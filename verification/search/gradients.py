@@ -9,7 +9,17 @@ import numpy as np
 from verification.protocol import Array, CommonHyper, Traits
 from verification.search.cases import most_workers, workers_after
 from verification.search.covering import Row
-from verification.search.palettes import ALIKE, LARGEST, PALETTES, WARMEST, all_agree, all_but_one_agree, factors
+from verification.search.palettes import (
+    ALIKE,
+    LARGEST,
+    PALETTES,
+    TOP,
+    TOP_SHARE,
+    WARMEST,
+    all_agree,
+    all_but_one_agree,
+    factors,
+)
 
 SMALL = 1e-16
 """A warm-up's gradients so small that guards against zero bite, and so large that v is not 0."""
@@ -23,6 +33,9 @@ ALIKE_SHARE = 0.15
 
 APART, APART_SHARE = 12.0, 0.3
 """Decades that layers, chunks or blocks may lie apart, and in what share of the cases of size 1 they do."""
+
+CANCELLED_SHARE = 0.2
+"""In so many cases two workers have opposite gradients at the coordinates of zero variance, so that the mean is 0."""
 
 WARM = 1e12
 """The warm-up's gradients before late ones near the largest float32: P is so small that x stays finite."""
@@ -71,7 +84,7 @@ def gradients(
         late[...] = _perhaps_alike(late, rng.spawn(1)[0], agree=row.get("alike", False))
     if row["magnitude"] == "1":
         grads_TND *= _perhaps_apart(traits.chunks(dim, n), hyper, rng.spawn(1)[0])
-    grads_TND[:early, :, dead_D] = rng.choice([0.0, 0.0, 1e-25])
+    grads_TND[:early, :, dead_D] = _without_variance(grads_TND.shape[1], min(n_T[:early], default=1), rng)
     later = row["dead"] == "some with a later gradient"
     keep = rng.random(int(dead_D.sum())) < (0.6 if later else 0.0)
     late[:, :, dead_D] = np.where(keep, late[:, :, dead_D], 0.0)
@@ -102,6 +115,15 @@ def _of_zero_variance(dim: int, rng: np.random.Generator) -> Array:
     dead_D = rng.random(dim) < share
     dead_D[rng.integers(dim)] = share < 1.0 or dim == 1 or rng.random() < 0.7
     return dead_D
+
+
+def _without_variance(most: int, least: int, rng: np.random.Generator) -> Array:
+    """What the workers have (N, 1), of which v becomes 0: zeros, numbers whose squares are, or opposite ones of two."""
+    values_N1 = np.full((most, 1), rng.choice([0.0, 0.0, 1e-25]))
+    if least > 1 and rng.spawn(1)[0].random() < CANCELLED_SHARE:
+        values_N1[:] = 0.0
+        values_N1[:2, 0] = 1.0, -1.0
+    return values_N1
 
 
 def _perhaps_alike(late_TND: Array, rng: np.random.Generator, *, agree: bool) -> Array:
@@ -144,13 +166,13 @@ def _put_largest(
     alone: Callable[[int, int], bool],
     rng: np.random.Generator,
 ) -> None:
-    """In one late step two elements near the largest float32: apart, of one coordinate, or one worker has both.
+    """In one late step the largest float32, or two elements near it: apart, of one coordinate, or one worker has both.
 
     A sum over all elements, over the workers, or over a worker's elements overflows. No sum does that a correct step
     may form: of what the workers send, and of errors. Errors may grow, so the step is one of the last; and no more
     workers come after it, for each would get the mean error, and what they send would add up to more. Where fewer come,
     two of one coordinate would add up to more in that mean, so there are none. What is ``alone``
-    in its scale on so many workers is sent as it is: there two are apart.
+    in its scale on so many workers is sent as it is: there two are apart, and the largest float32 does not occur.
     """
     late = [step for step in range(early, len(taken)) if taken[step] == "step" and n_T[step] > 1]
     steps = [step for step in late if max(n_T[step:]) <= n_T[step]][-3:]
@@ -162,4 +184,8 @@ def _put_largest(
             workers_2[1] = workers_2[0]
         elif shared == "coordinate" and min(n_T[step:]) == n_T[step] and not alone(int(places_2[0]), n_T[step]):
             places_2[1] = places_2[0]
-        grads_TND[step][workers_2, places_2] = LARGEST * rng.choice([-1.0, 1.0])
+        sign = rng.choice([-1.0, 1.0])
+        if rng.random() < TOP_SHARE and not alone(int(places_2[0]), n_T[step]):
+            grads_TND[step, workers_2[0], places_2[0]] = TOP * sign
+        else:
+            grads_TND[step][workers_2, places_2] = LARGEST * sign

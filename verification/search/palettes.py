@@ -130,6 +130,9 @@ def factors(magnitude: str, rng: np.random.Generator, shape: tuple[int, ...], hu
 LARGEST = 0.53 * float(np.finfo(np.float32).max)
 """Two of these overflow float32 when they are added; in arrays of the magnitude "largest" there are up to two."""
 
+TOP, TOP_SHARE = float(np.finfo(np.float32).max), 0.3
+"""The largest float32 itself, which in so many of these arrays stands alone in place of two: it is finite [C8]."""
+
 WARMEST = 0.95 * float(np.sqrt(np.finfo(np.float32).max))
 """The largest gradient of some warm-ups, most others near it: its square is finite, but the sum of v, of which the mean
 for the floor is made, may overflow."""

@@ -225,9 +225,10 @@ def one_worker_updates_its_momentum_after_the_freeze(engine: Setting) -> None:
     "zoadam.py:241-246, 250 and 260: the decay is accumulated with the momentum, and the new momentum made of both",
     when="weight decay",
     note=(
-        "The paper leaves weight decay open. Here each meeting puts lambda x (sqrt(v) + eps) into the momentum, "
-        "which is used again in the next step, so from the freeze on the decay is 1 / (1 - beta1) times what "
-        "weight_decay says: 10 times with beta1 0.9."
+        "The paper says nothing of weight decay, so this is judged by the optimizer's own warm-up, in which "
+        "weight_decay is what it is called. From the freeze on each meeting puts lambda x (sqrt(v) + eps) into the "
+        "momentum, which is used again in the next step. The decay is then 1 / (1 - beta1) times that: 10 times with "
+        "beta1 0.9."
     ),
 )
 def weight_decay_is_what_it_is_called(engine: Setting) -> None:
