@@ -5,6 +5,7 @@ It imports nothing of the project, and nothing that has to be installed.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -35,11 +36,17 @@ def handled_by(handler: Any, numbers: Iterable[int] = ENDING) -> Iterator[None]:
 
 
 def leave(status: int) -> NoReturn:
-    """End the program with that; signals that come while Python ends do not change it."""
+    """End the program with that; signals while Python ends do not change it, nor any from now on after an interrupt."""
     if _is_main():
-        for number in ENDING:
-            signal.signal(number, signal.SIG_IGN)
+        atexit.register(_hear_nothing)
+        if status == INTERRUPTED:
+            _hear_nothing()
     sys.exit(status)
+
+
+def _hear_nothing() -> None:
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
