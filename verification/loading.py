@@ -64,8 +64,8 @@ def load_expected_failures(path: Path) -> dict[str, str]:
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ValueError(f"the file of expected failures can't be read: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"the file of expected failures, {path}, can't be read: {error}") from None
     known, expected = {clause.id for clause in CLAUSES}, {}
     for number, line in enumerate(lines, start=1):
         name, _, reason = line.partition("#")

@@ -215,6 +215,13 @@ def test_wrong_calls_are_one_sentence(file, target, options, sentence):
     assert "\n" not in str(caught.value)
 
 
+def test_expected_failures_that_are_no_text_are_one_sentence(file, tmp_path):
+    path = tmp_path / "expected.txt"
+    path.write_bytes(b"collective.one_bit  # \xff\n")
+    with pytest.raises(typer.BadParameter, match=r"expected\.txt, can't be read: 'utf-8' codec"):
+        call(verify, f"{file}:NoCompression", expected_failures=path)
+
+
 def test_a_file_that_raises_is_one_sentence(tmp_path):
     path = tmp_path / "broken.py"
     path.write_text("raise RuntimeError('first\\nsecond')\n")

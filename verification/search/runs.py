@@ -402,7 +402,7 @@ def _wire(driver: Driver, instance: Any, inputs: Call, judged: set[str]) -> Iter
         most = (others + (n - 1) * (i < len(chunks))) * message
         if not least <= sent_N[i] <= most:
             text = f"worker {i} says it sent {sent_N[i]} bytes; one bit an element and a scale a message are"
-            yield Finding("wire", "wire_bytes", f"{text} between {least:.0f} and {most}")
+            yield Finding("wire", "wire_bytes", f"{text} between {least:.16g} and {most}")
             return
 
 
