@@ -75,7 +75,7 @@ def overflows(case: Case) -> bool:
 def _beyond(array: Array, most: float) -> int:
     """How many numbers of it are finite and larger; float64 numbers may be, where the class's own range is wider."""
     sizes = np.abs(array[np.isfinite(array)])
-    return np.count_nonzero(sizes > most * (1 + 2.0**-20)) if array.dtype == np.float32 else 0
+    return int(np.count_nonzero(sizes > most * (1 + 2.0**-20))) if array.dtype == np.float32 else 0
 
 
 def _key(case: Case) -> bytes:
