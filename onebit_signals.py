@@ -38,9 +38,10 @@ def handled_by(handler: Any, numbers: Iterable[int] = ENDING) -> Iterator[None]:
 def leave(status: int) -> NoReturn:
     """End the program with that; signals while Python ends do not change it, nor any from now on after an interrupt."""
     if _is_main():
-        atexit.register(_hear_nothing)
         if status == INTERRUPTED:
             _hear_nothing()
+        else:  # once Python ends: whoever calls main() in a process of theirs keeps their handlers until then
+            atexit.register(_hear_nothing)
     sys.exit(status)
 
 
